@@ -19,10 +19,10 @@ import { freshState } from "./metrics/agent-state.ts";
 
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 
-/** An agent's cycle over hand-made nodes. Nothing is really healed: the test says what becomes of each healing. */
+/** An agent's cycle with built snapshots. Nothing is really healed: the test sets the result of each heal. */
 export interface ActingAgent {
   readonly cycle: Cycle;
-  /** What the next scans see. */
+  /** The node for the next scans. */
   node: NodeParts;
   sources: Partial<Snapshot>;
   /** What a scan waits for after it has read the node. */
@@ -35,7 +35,7 @@ export interface ActingAgent {
   readonly lost: unknown[];
   readonly events: AgentEvent[];
   state(): AgentState;
-  /** One scan, and the healing that it may start. */
+  /** One scan, and the heal that it may start. */
   round(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
   });
 }
 
-/** A healing in which everything ends alike, on a node that is then in this state. */
+/** A heal in which all actions have the same outcome, on a node that is then in this state. */
 export async function healing(
   healed: Plan[],
   planned: Planned,

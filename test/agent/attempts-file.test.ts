@@ -43,7 +43,7 @@ function attemptsOn({ book }: KeptAttempts, name: string): readonly Attempt[] {
   return book.ledger.get(`${CLASS}/${name}`)?.attempts ?? [];
 }
 
-/** A directory in which a process of the first boot left one attempt on `a`. */
+/** A directory with one attempt on `a` by a process of the first boot. */
 async function afterOneAttempt(): Promise<string> {
   const stateDir = join(tempDir(), "state");
   const first = open(stateDir);

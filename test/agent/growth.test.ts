@@ -10,7 +10,7 @@ interface Node {
   readonly boot?: string;
   /** Attempts of each looping container, by its pod's digit. */
   readonly restarts?: Readonly<Record<string, number>>;
-  /** Pods that are there and do not loop. */
+  /** Pods that exist and do not loop. */
   readonly quiet?: string;
   readonly stalls?: number;
 }
@@ -41,7 +41,7 @@ function kernelWith(count: number) {
   return { stalls: { count }, hungTasks: { count: 0 }, netdeviceWaits: { count: 0 }, sinceBoot: true };
 }
 
-/** What each scan adds, without the first one. */
+/** The increments of each scan after the first one. */
 function growth(...scans: readonly Scanned[]): readonly (readonly [number, number])[] {
   const meter = new GrowthMeter();
   return scans

@@ -5,7 +5,7 @@ import type { AgentEvent } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
-/** A pace that never waits, and notes its calls. */
+/** A pace that never waits, and records its calls. */
 function noted(hinted: boolean): { readonly pace: Pace; readonly calls: string[] } {
   const calls: string[] = [];
   const pace: Pace = {

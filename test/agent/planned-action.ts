@@ -6,7 +6,7 @@ import { idOf, sandboxOf } from "../support/snapshot-builder.ts";
 export const CLASS = "dead-after-crash";
 const STOP: Step = { kind: "stop-sandbox", sandboxId: idOf("a") };
 
-/** The healing of one dead sandbox, as it is planned. */
+/** The planned heal of one dead sandbox. */
 export function actionOn(digit: string, more: Partial<Finding> = {}): PlannedAction {
   const subject: Finding["subject"] = { type: "sandbox", sandboxId: idOf(digit), pod: sandboxOf(digit).pod };
   const finding: Finding = {

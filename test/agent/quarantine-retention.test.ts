@@ -65,7 +65,7 @@ test("an entry of this boot is not older than the boot, whatever its date", asyn
 
   expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1e11 })).toBe(2);
   expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
-  // The machine is up for longer than this.
+  // The machine has been up for longer than this.
   expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1 })).toBe(0);
 });
 

@@ -10,7 +10,7 @@ import { freshState } from "./metrics/agent-state.ts";
 const NOW = new Date("2026-03-01T12:00:00Z");
 const uid = process.getuid?.() ?? 0;
 
-/** Keeps one point, written at that time, and gives what went wrong. */
+/** Keeps one point, written at that time, and returns the problems. */
 async function kept(stateDir: string, at: Date = NOW): Promise<readonly string[]> {
   const problems: string[] = [];
   const store = openStore(freshState());

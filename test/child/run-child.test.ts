@@ -16,7 +16,7 @@ function sh(script: string): readonly string[] {
   return ["sh", "-c", script];
 }
 
-/** Pids that a script wrote down, one a file; gone once /proc does not show them any more, zombies included. */
+/** Pids that a script wrote, one per file; gone once /proc does not have them any more, including zombies. */
 function isAlive(file: string): boolean {
   const pid = readFileSync(join(dir, file), "utf8").trim();
   return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

@@ -60,7 +60,7 @@ describe("class catalogue", () => {
 
   test("a class is visible in a snapshot exactly when it has a detect function", () => {
     for (const one of classes) {
-      // Sandboxes kept on purpose are listed as such, never as a finding; what others cause is detected after all of them.
+      // Kept sandboxes are listed as such, never as a finding; crash loops are detected after all other classes.
       if (one.id === "retained-notready" || one.id === "crash-loop-driven-by-ghost") continue;
       expect(one.detect !== undefined, one.id).toBe(one.inSnapshot.visible);
     }

@@ -78,7 +78,7 @@ test.each([[60], [80], [200]])("help of every command fits %i columns and breaks
     expect(stdout.match(/^ {2}.*unghost|^ {2}source/gm)?.length, stdout).toBeGreaterThanOrEqual(3);
     expect(stdout.replace(/\s+/g, " ")).toContain("64 wrong usage");
     for (const line of stdout.split("\n")) {
-      // A command line is there to be copied, and stays whole.
+      // A command line is not wrapped, so that it can be copied.
       if (!/^ {2}(?:unghost|source|journalctl) /.test(line)) expect(line.length, line).toBeLessThanOrEqual(columns);
     }
     expect((await cli([name, "--help"], {}, columns)).stdout).toBe(stdout);

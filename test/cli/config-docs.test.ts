@@ -16,7 +16,7 @@ const ROWS = [...PAGE.matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \
   }),
 );
 
-/** What valibot's schemas carry, as far as keys can be below them. */
+/** The parts of valibot's schemas that may contain keys. */
 interface SchemaParts {
   readonly type?: string;
   readonly wrapped?: SchemaParts;
@@ -26,7 +26,7 @@ interface SchemaParts {
   readonly item?: SchemaParts;
 }
 
-/** Every key below a schema, as the page writes it. */
+/** Every key below a schema, in the notation of the page. */
 function keysBelow(schema: SchemaParts, path: string): readonly string[] {
   if (schema.wrapped !== undefined) return keysBelow(schema.wrapped, path);
   if (schema.pipe !== undefined) return schema.pipe.flatMap((part) => keysBelow(part, path));

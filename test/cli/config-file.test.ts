@@ -38,7 +38,7 @@ test.each([
   expect((await readConfigFile(file(content), KEYS)).size).toBe(0);
 });
 
-/** Unfolded, this would not fit into any memory. */
+/** Expanded, this would not fit into any memory. */
 function laughs(levels: number): string {
   const lines = Array.from({ length: levels }, (_, level) => {
     const inner = level === 0 ? "ha" : `*l${level - 1}`;

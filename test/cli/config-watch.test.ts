@@ -5,7 +5,7 @@ import { type WatchTiming, watchConfigFile } from "../../src/cli/config/watch.ts
 import { tempDir } from "../support/temp-dir.ts";
 
 const HOUR_MS = 3_600_000;
-/** Nothing but the notices of the kernel can be what notices. */
+/** Only kernel notifications. */
 const NOTICES_ONLY: WatchTiming = { quietMs: 20, everyMs: HOUR_MS };
 /** Only the periodic check runs. */
 const CHECKS_ONLY: WatchTiming = { quietMs: HOUR_MS, everyMs: 20 };
@@ -89,7 +89,7 @@ test("does not report other files of the directory", async () => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "one");
   const { onChange, noticed } = watched(path, NOTICES_ONLY);
-  // It has noticed whatever happened before the change that it reports.
+  // It has seen everything before the change that it reports.
   const other = watched(dir.join("other"), NOTICES_ONLY);
 
   writeFileSync(dir.join("other"), "two");

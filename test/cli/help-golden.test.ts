@@ -3,7 +3,7 @@ import { runCli } from "../../src/cli/app.ts";
 import { COMMAND_NAMES } from "../../src/cli/commands/index.ts";
 import { COMMAND_NOTES } from "../../src/cli/help/command-notes.ts";
 
-/** `vitest -u` records them again; read each one as somebody who sees unghost for the first time. */
+/** `vitest -u` records them again; review each one like a new user. */
 const WIDTHS = [60, 80, 200];
 
 async function helpOf(args: readonly string[], columns: number): Promise<string> {
@@ -32,7 +32,7 @@ test.each(COMMAND_NAMES.flatMap((name) => WIDTHS.map((columns) => [name, columns
 
     await expect(help).toMatchFileSnapshot(`golden/${name}.${columns}.txt`);
     const tooLong = help.split("\n").filter((line) => line.length > columns);
-    // Only a command that is there to be copied stays in one piece.
+    // Only a command to be copied is not wrapped.
     expect(tooLong.filter((line) => !/^ {2}\S/.test(line))).toEqual([]);
   },
 );

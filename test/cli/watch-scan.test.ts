@@ -5,7 +5,7 @@ import type { NodeReport } from "../../src/report/node-report.ts";
 
 const FINDING = { id: "dead-after-crash/a", severity: "warning", treatment: { automatic: true, steps: [] } };
 
-/** What is printed while these reports are seen, one second apart. */
+/** The output for these reports, one second apart. */
 async function watched(reports: readonly NodeReport[], stdoutIsTerminal: boolean): Promise<string> {
   let stdout = "";
   let scans = 0;

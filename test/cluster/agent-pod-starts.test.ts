@@ -39,7 +39,7 @@ test("the agent's pod starts when no other pod can, and restores the others afte
   await liftOrder(node.lab, "ADD", "blocked");
   await story.waitForPods(PODS.length + 1, isReady);
 
-  // containerd 1.6 cannot stop a sandbox whose CNI result is torn: its pod does not start again on its own.
+  // containerd 1.6 cannot stop a sandbox with a torn CNI result: its pod does not start again on its own.
   for (const cuts of [1, 2]) {
     await node.powerCut();
     for (const file of globSync(node.lab.path("/var/lib/cni/results/cbr0-*"))) truncateSync(file);
@@ -51,7 +51,7 @@ test("the agent's pod starts when no other pod can, and restores the others afte
 
   const healed = await story.kubectl("get", "events", "-A", `-o=jsonpath=${HEALED_OBJECTS}`);
   expect(healed).toContain("default/web-");
-  // The agent's own sandbox has no network: no CNI file makes a ghost of it.
+  // The agent's own sandbox has no CNI network: no torn file can make it a ghost.
   expect(healed).not.toContain(agent.metadata.name);
 });
 

@@ -8,7 +8,7 @@ import { HANG_GUARD_MS } from "./lab-cluster.ts";
 export const NAMESPACE = "unghost";
 const CHART = `${process.cwd()}/deploy/helm/unghost`;
 
-/** Installs the chart with these values, by helm 3: the story of the chart itself uses helm 4. */
+/** Installs the chart with these values, by helm 3: the test of the chart itself uses helm 4. */
 export async function installChart(story: Cluster, ...values: readonly string[]): Promise<void> {
   for (const node of story.nodes) await importUnghostImage(node);
   const set = values.map((value) => `--set=${value}`);
@@ -30,7 +30,7 @@ interface Container {
   [field: string]: unknown;
 }
 
-/** What the chart gives the agent's pod, to be changed. */
+/** The agent's pod spec in the chart, to be changed. */
 export interface AgentSpec {
   hostPID: boolean;
   hostNetwork: boolean;
@@ -38,7 +38,7 @@ export interface AgentSpec {
   [field: string]: unknown;
 }
 
-/** Takes something away from the agent's pod. */
+/** Removes something from the agent's pod. */
 export type Change = (spec: AgentSpec) => void;
 
 export const unchanged: Change = () => undefined;
@@ -57,8 +57,8 @@ export function withoutMount(name: string): Change {
 }
 
 /**
- * As on a node whose root file system holds /var and /run, and as runtimes that make every file system below a read-only
- * mount read-only: the lab's nodes have both on file systems of their own, which plain `readOnly` does not reach.
+ * As on a node with /var and /run on its root file system, and with runtimes that apply read-only recursively: the
+ * lab's nodes have both on separate file systems, which plain `readOnly` does not affect.
  */
 export const readOnlyThroughout: Change = ({ containers: [container] }) => {
   for (const mount of container.volumeMounts.filter(({ name }) => name === "host")) {
@@ -81,7 +81,7 @@ async function agentSpec(story: Cluster): Promise<AgentSpec> {
 
 let started = 0;
 
-/** Starts a pod that is the agent's but for one change and its command. Gives its name. */
+/** Starts a pod like the agent's with one change and another command. Returns its name. */
 export async function startLikeAgent(
   story: Cluster,
   args: readonly string[],
@@ -90,7 +90,7 @@ export async function startLikeAgent(
 ): Promise<string> {
   const spec = await agentSpec(story);
   const [container] = spec.containers;
-  // The agent itself has the port.
+  // The agent itself uses the port.
   for (const field of ["livenessProbe", "readinessProbe", "ports"]) delete container[field];
   container.args = [...args, "--host-root=/host"];
   change(spec);
@@ -120,17 +120,17 @@ export async function deletePod(story: Cluster, name: string): Promise<void> {
   await story.kubectl("delete", "pod", `--namespace=${NAMESPACE}`, name, "--wait=false");
 }
 
-/** kubelet's log of a container has both of its streams: the report is the one JSON document in it. */
+/** kubelet's log of a container has both streams: the report is the only JSON document in it. */
 export function jsonIn<Report = NodeReport>({ output }: Ended): Report {
   const [json] = /^\{$[^]*?^\}$/m.exec(output) ?? [];
   if (json === undefined) throw new Error(`no report in: ${output}`);
   return JSON.parse(json) as Report;
 }
 
-/** What no pod without devices and without journalctl has; doctor says so. */
+/** Not available in a pod without devices and journalctl; doctor reports it. */
 export const NOT_IN_THE_POD = ["kernel log", "journald"];
 
-/** What doctor misses in such a pod. */
+/** What doctor reports as missing in such a pod. */
 export async function missingLikeAgent(story: Cluster, change: Change): Promise<readonly string[]> {
   const { checks } = jsonIn<DoctorReport>(await runLikeAgent(story, ["doctor", "-o=json"], change));
   const missing = checks.filter(({ status }) => status === "missing").map(({ id }) => id);

@@ -41,7 +41,7 @@ let orphanedCache: string;
 
 beforeAll(async () => {
   story = await startCluster({ runtime: "2.3" });
-  // The agent itself heals nothing: the pods like it do.
+  // The agent itself heals nothing: the test pods do.
   await installChart(story, "mode=observe");
   const { lab, name } = story.node;
   const [web] = podObjects(["web"], name) as [{ spec: object }];
@@ -86,7 +86,7 @@ async function podNamed(name: string): Promise<PodObject | undefined> {
   return (await story.pods(NAMESPACE)).find(({ metadata }) => metadata.name === name);
 }
 
-/** Paths that a scan finds in a pod that runs already. */
+/** Paths that a scan finds in a running pod. */
 async function scannedFrom(pod: string): Promise<readonly (string | undefined)[]> {
   const exec = ["exec", `--namespace=${NAMESPACE}`, pod, "--", "unghost", "scan", "-o=json", "--host-root=/host"];
   const { stdout } = await story.controlPlane.tryKubectl([...exec, ...AT_ONCE]);

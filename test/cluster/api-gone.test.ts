@@ -11,7 +11,7 @@ import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 
 const PODS = names("web", 4);
 
-/** How a story ends what it did to the API or the disk. */
+/** Reverts what a test did to the API or the disk. */
 const endings: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: Service }> {
-  // containerd 1.6 cannot stop a sandbox whose cached result is torn.
+  // containerd 1.6 cannot stop a sandbox with a torn cached result.
   const story = await cluster({ runtime: "1.6" });
   await story.apply(podObjects(PODS, story.node.name));
   await story.waitForPods(PODS.length, isReady);
@@ -33,9 +33,9 @@ function agentLog({ lab }: ClusterNode): string {
   return readFileSync(lab.path(AGENT_LOG), "utf8");
 }
 
-/** What was healed during the outage is reported afterwards, and the condition is current again. */
+/** Heals during the outage are reported afterwards, and the condition is current again. */
 async function reportedAfterwards(story: Cluster, pod: string, how: string): Promise<void> {
-  // An event that was refused for good is not sent again.
+  // An event that was refused permanently is not sent again.
   const kept = how !== "answers 403";
   const events = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=${pod},reason=GhostHealed`;
   await until(`an event reports ${pod}`, HANG_GUARD_MS, async () => {
@@ -49,7 +49,7 @@ async function reportedAfterwards(story: Cluster, pod: string, how: string): Pro
   });
 }
 
-/** Each takes the API away from the agent, and gives how it comes back. */
+/** Each makes the API unavailable to the agent, and returns how to restore it. */
 const OUTAGES: Readonly<Record<string, (story: Cluster) => Promise<() => Promise<void>>>> = {
   "is gone": async ({ controlPlane }) => {
     await controlPlane.apiServer.end("KILL");
@@ -76,7 +76,7 @@ test.each(Object.keys(OUTAGES))(
     endings.push(back);
     const logged = agentLog(node).length;
 
-    // An open watch goes on where only new requests are refused, and one that is merely silent is trusted for a while.
+    // An open watch continues if only new requests are refused, and a silent one is trusted for a while.
     if (how === "is gone") {
       await until("the agent reads pods from kubelet instead", HANG_GUARD_MS, () =>
         agentLog(node).slice(logged).includes("API server unavailable; reading them from kubelet") ? true : undefined,
@@ -96,7 +96,8 @@ test.each(Object.keys(OUTAGES))(
     await back();
     endings.length = 0;
     await reportedAfterwards(story, "web-1", how);
-    // By kubelet's directories the pod was still wanted: its old sandbox was stopped, and not removed with its logs.
+    // According to kubelet's directories the pod still existed: its old sandbox was stopped, and not removed with its
+    // logs.
     expect(await story.kubectl("logs", "--previous", "web-1")).toBe("web-1 says hello\n");
     expect(agent.pid).toBe(pid);
   },

@@ -7,7 +7,7 @@ const CLASS = "volume-attachment-stuck";
 const AGE = "1s";
 export const BY_NAME = ["--only", CLASS, "--volume-attachment-age", AGE] as const;
 
-/** The standing consent to delete attachments, which the agent needs for this class. */
+/** The configured consent to delete attachments, which the agent needs for this class. */
 export const HEALING_AGENT = {
   volumeAttachmentAge: AGE,
   agent: { scanEvery: "2s", classes: { [CLASS]: { mode: "heal", minAge: "0s" } } },
@@ -24,7 +24,7 @@ export async function attachments({ api }: Cluster): Promise<readonly Attachment
   return (await api.get<{ readonly items: readonly AttachmentObject[] }>(path)).items;
 }
 
-/** Waits until the PersistentVolume has an attachment that is as asked. */
+/** Waits until the PersistentVolume has a matching attachment. */
 export function attachmentOf(
   story: Cluster,
   volume: string,

@@ -26,7 +26,7 @@ test.each([
 ] as const)(
   "after a clock step %s, agent and heal continue, treat no creation as stuck, delete nothing, and touch no running pod",
   async (_how, seconds, source) => {
-    // containerd 1.6 cannot stop a sandbox whose cached result is torn. kubelet waits longer than the story takes.
+    // containerd 1.6 cannot stop a sandbox with a torn cached result. kubelet's timeout is longer than the test.
     const story = await cluster({ runtime: "1.6", kubelet: { runtimeRequestTimeout: "15m" } });
     const { node } = story;
     await story.apply(podObjects(PODS, node.name));
@@ -45,7 +45,7 @@ test.each([
     expect((await scanWith(clock, node)).kubernetes.source).toBe(source);
     await healedByAgent(node, "web-1");
     expect(agent.pid).toBe(pid);
-    // An agent that starts with such a clock deletes what is too old at once.
+    // An agent that starts with such a clock would delete old entries at once.
     await agent.end("TERM");
     const ghost = await haunt(node, "web-2");
     await until("the scan finds it", HANG_GUARD_MS, async () =>

@@ -29,7 +29,7 @@ test.each(runtimes)(
     await agent.start();
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
 
-    // Only these calls hang: whatever the plugin waited for is back for the next one.
+    // Only these calls hang: the next ones work.
     for (const pod of HUNG) await orderAtGate(node.lab, "ADD", pod, 'rm -f "$order"\nexec sleep 1000000000\n');
     await story.apply(podObjects(HUNG, node.name));
     for (const pod of HUNG) {
@@ -42,7 +42,7 @@ test.each(runtimes)(
 
     expect((await scanOn(node)).verdict).not.toBe("healthy");
     await reportedByAgent(story, "cni-lock-wedge");
-    // A plugin gets a minute before it counts as hung.
+    // A plugin counts as hung after a minute.
     const wedged = await until("the scan finds the lock wedge", HANG_GUARD_MS, async () => {
       const report = await scanOn(node);
       return report.findings.some((finding) => finding.class === "cni-lock-wedge") ? report : undefined;
@@ -58,7 +58,7 @@ test.each(runtimes)(
     expect(await story.condition(node, "Ready")).toMatchObject({ status: "True" });
     const after = await story.waitForPods(RUNNING.length + HUNG.length + LATER.length, isReady);
 
-    // What ran before runs on in the same containers.
+    // Running pods keep their containers.
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
     expect((await scanOn(node)).verdict).toBe("healthy");
   },

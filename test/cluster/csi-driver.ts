@@ -12,17 +12,17 @@ import { isReady, type PodObject } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { stateOfSocket } from "../../src/snapshot/csi.ts";
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const WAIT_MS = 600_000;
 
-/** A CSI node plugin, its sidecar and a database with a volume of it; gives the three pods once they run. */
+/** A CSI node plugin, its sidecar and a database with a volume; returns the three pods once they run. */
 export async function startDriver(story: Cluster): Promise<readonly PodObject[]> {
   const { node } = story;
   await story.apply(driverObjects(node.name));
   await until("the driver is registered", WAIT_MS, async () =>
     (await driversOf(story, node)).includes(DRIVER) ? true : undefined,
   );
-  // Not before: nothing that the API knows of the sidecar before the power cut says that it ever crashed.
+  // Not before: the sidecar must not have crashed before the power cut according to the API.
   await story.apply([...sidecarObjects(node.name), ...databaseObjects(node.name)]);
   return await story.waitForPods(3, isReady);
 }
@@ -50,14 +50,17 @@ export function restartsOf(pod: PodObject | undefined): number {
   return pod?.status.containerStatuses?.[0]?.restartCount ?? 0;
 }
 
-/** Whether a pod's status still names a container of one of these pods: until kubelet reports, the API shows the past. */
+/**
+ * Whether a pod's status still has a container of one of these pods: until kubelet reports, the API shows the old
+ * state.
+ */
 export function startedAmong(pods: readonly PodObject[]): (pod: PodObject) => boolean {
   const containers = (pod: PodObject) => pod.status.containerStatuses?.flatMap(({ containerID }) => containerID ?? []);
   const old = new Set(pods.flatMap((pod) => containers(pod) ?? []));
   return (pod) => containers(pod)?.some((id) => old.has(id)) ?? false;
 }
 
-/** Truncates the libcni result of the one pod with this prefix, as a power cut does. */
+/** Truncates the libcni result of the pod with this prefix, like a power cut. */
 export function tearCacheOf({ lab }: ClusterNode, prefix: string): void {
   const caches = globSync(lab.path("/var/lib/cni/results/cbr0-*"));
   const [cache, ...more] = caches.filter((file) => readFileSync(file, "utf8").includes(`"${prefix}-`));
@@ -66,7 +69,7 @@ export function tearCacheOf({ lab }: ClusterNode, prefix: string): void {
   truncateSync(cache);
 }
 
-/** Names of the pods that were deleted and made again, without what their controller appended. */
+/** Names of the pods that were deleted and created again, without their controller's suffix. */
 export function replacedAmong(before: readonly PodObject[], after: readonly PodObject[]): readonly string[] {
   const uids = new Set(before.map(({ metadata }) => metadata.uid));
   return after

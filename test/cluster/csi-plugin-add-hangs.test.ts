@@ -37,7 +37,7 @@ test(
   HANG_GUARD_MS,
 );
 
-/** Kubelet's own deadline for RunPodSandbox, twice its runtimeRequestTimeout, has passed. */
+/** Kubelet's timeout of RunPodSandbox, twice its runtimeRequestTimeout, has passed. */
 function givenUp(log: string, pod: string): true | undefined {
   const lines = readFileSync(log, "utf8").split("\n");
   return lines.some((line) => line.includes(pod) && line.includes("DeadlineExceeded")) || undefined;

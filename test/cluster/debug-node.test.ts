@@ -38,7 +38,7 @@ async function debugNode(args: readonly string[], namespace = "default", profile
   return { code, output };
 }
 
-/** A ghost of containerd 1.6: it cannot stop a sandbox whose CNI result is torn. */
+/** A ghost of containerd 1.6: it cannot stop a sandbox with a torn CNI result. */
 async function makeGhost(pod: string): Promise<void> {
   const { node } = story;
   await story.apply(podObjects([pod], node.name));

@@ -18,7 +18,7 @@ interface History {
 test(
   "on a full disk scan reports the ghost, heal and agent refuse with the reason, and heal once there is space",
   async () => {
-    // containerd 1.6 cannot stop a sandbox whose cached result is torn.
+    // containerd 1.6 cannot stop a sandbox with a torn cached result.
     const story = await cluster({ runtime: "1.6", disk: "ext4" });
     const { node } = story;
     await story.apply(podObjects(PODS, node.name));

@@ -11,12 +11,12 @@ export async function sandboxOf({ lab }: ClusterNode, pod: string): Promise<stri
   return (await lab.cri.listPodSandbox(ready, CALL)).find(({ metadata }) => metadata?.name === pod)?.id;
 }
 
-/** The file that containerd 1.6 has to read before it can stop the sandbox. */
+/** The file that containerd 1.6 reads when it stops the sandbox. */
 export function resultCache(id: string): string {
   return `/var/lib/cni/results/cbr0-${id}-eth0`;
 }
 
-/** The pod dies with a torn cache: with containerd 1.6 kubelet cannot bring it back until that file is out of the way. */
+/** The pod dies with a torn cache: with containerd 1.6 kubelet cannot restart it until that file is removed. */
 export async function haunt(node: ClusterNode, pod: string): Promise<string> {
   const id = await sandboxOf(node, pod);
   if (id === undefined) throw new Error(`${pod} does not run`);

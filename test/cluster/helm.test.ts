@@ -15,7 +15,7 @@ import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
-/** Not the default one: nothing may depend on its name. */
+/** Not the default one, so that nothing depends on its name. */
 const NAMESPACE = "node-care";
 const CONDITION = "GhostSandboxes";
 const CONFIG = "--config=/etc/unghost/agent.yaml";
@@ -43,7 +43,7 @@ test(
     const agents = await agentPods(story);
     expect(agents.map(({ node }) => node).toSorted()).toEqual(story.nodes.map(({ name }) => name).toSorted());
 
-    // A ghost on the second node: containerd 1.6 cannot stop a sandbox whose CNI result is torn.
+    // A ghost on the second node: containerd 1.6 cannot stop a sandbox with a torn CNI result.
     const [, second = story.node] = story.nodes;
     await story.apply(podObjects(["web-0"], second.name));
     await story.waitForPods(1, isReady);
@@ -139,7 +139,7 @@ async function agentPods(story: Cluster): Promise<readonly { readonly name: stri
     });
 }
 
-/** All that a pod without privileges for devices and without journalctl cannot have; nothing else is missing. */
+/** Not available in a pod without devices and journalctl; nothing else is missing. */
 const NOT_IN_THE_POD = ["kernel log", "journald"];
 
 async function expectDoctor(story: Cluster, exec: readonly string[]): Promise<void> {
@@ -151,7 +151,7 @@ async function expectDoctor(story: Cluster, exec: readonly string[]): Promise<vo
   expect(report).toMatchObject({ hostRoot: "/host", runtime: { reachable: true }, kubernetes: { source: "api" } });
 }
 
-/** Names of all objects of all kinds but those that come and go on their own. */
+/** Names of all objects of all kinds except for those that change on their own. */
 async function everything(story: Cluster): Promise<readonly string[]> {
   const kinds = (await story.kubectl("api-resources", "--verbs=list", "-o=name")).trim().split("\n");
   const wanted = kinds.filter((kind) => !/^events|^leases|metrics|componentstatuses/.test(kind));

@@ -36,7 +36,7 @@ test.each(storyRuntimes(runtimes, ["2.3"]))(
     const running = await killedInTheMiddle(story);
     const { node } = story;
 
-    // Leaks get five minutes by default, for a runtime at work leaves things behind for moments: the story does not wait.
+    // Leaks have a minimum age of five minutes by default; the test does not wait for it.
     const agent = await agentOn(node, { agent: { scanEvery: "5s", defaults: { minAge: "5s" } } });
     await agent.start();
     await node.kubelet.start();
@@ -46,7 +46,7 @@ test.each(storyRuntimes(runtimes, ["2.3"]))(
   HANG_GUARD_MS,
 );
 
-/** Leaves containerd running, kubelet stopped and the network in order. Gives the containers of the pods that run. */
+/** Leaves containerd running, kubelet stopped and the network working. Returns the containers of the running pods. */
 async function killedInTheMiddle(story: Cluster): Promise<readonly string[]> {
   const { node } = story;
   await useThickMultusIn(story);

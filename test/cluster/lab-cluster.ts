@@ -10,12 +10,12 @@ import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 
-/** Only against hanging: no test measures time with it. */
+/** Only a hang guard: no test measures time with it. */
 export const HANG_GUARD_MS = 900_000;
 const COMMAND_MS = 300_000;
 export const KUBELET_LOG = "/var/log/kubelet.log";
 
-/** Every runtime of the story with `make cluster-test ALL=1`; otherwise the one or two that stand for the others. */
+/** Every runtime of the test with `make cluster-test ALL=1`; otherwise one or two representative ones. */
 export function storyRuntimes(
   every: readonly RuntimeVersion[],
   usual: readonly RuntimeVersion[],
@@ -35,8 +35,8 @@ afterEach(async () => {
 });
 
 /**
- * A cluster that knows the agent's ServiceAccount and is destroyed after the test, however that ends. No scan or heal in it
- * reports a node healthy while pods wait.
+ * A cluster with the agent's ServiceAccount that is destroyed after the test. No scan or heal in it may report a node
+ * healthy while pods wait.
  */
 export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
   const started = await startCluster({ ...options, watch: watchVerdicts(UNGHOST) });
@@ -45,7 +45,7 @@ export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
   return started;
 }
 
-/** Runs the built executable on the node, as an operator with the agent's credentials. */
+/** Runs the built executable on the node, like an operator with the agent's credentials. */
 export function unghostOn({ lab }: ClusterNode, ...args: readonly string[]): Promise<CommandResult> {
   return lab.exec([UNGHOST, ...args, "--kubeconfig", AGENT_KUBECONFIG], { timeoutMs: COMMAND_MS });
 }
@@ -54,13 +54,13 @@ export async function scanOn(node: ClusterNode, ...args: readonly string[]): Pro
   return reportOf(await unghostOn(node, "scan", "-o", "json", ...args));
 }
 
-/** Those of the pods that the report names anywhere but among what it keeps on purpose. */
+/** Those of the pods that the report names anywhere except for the kept ones. */
 export function namedIn(report: NodeReport, pods: readonly string[]): readonly string[] {
   const text = JSON.stringify({ ...report, kept: [] });
   return pods.filter((pod) => new RegExp(`\\b${pod}\\b(?!-)`).test(text));
 }
 
-/** Waits until kubelet has logged for each pod that its sandbox could not be stopped. */
+/** Waits until kubelet has logged a failed stop for each pod. */
 export async function stopFails(node: ClusterNode, pods: readonly string[]): Promise<void> {
   await until("kubelet fails to stop each pod", HANG_GUARD_MS, () => hasFailedToStop(node, pods) || undefined);
 }

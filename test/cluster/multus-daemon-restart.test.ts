@@ -47,7 +47,7 @@ test.each(storyRuntimes(runtimes, ["2.3"]))(
   HANG_GUARD_MS,
 );
 
-/** Gives the containers of the pods that run. */
+/** Returns the containers of the running pods. */
 async function wedgedUnderNewPods(story: Cluster): Promise<readonly string[]> {
   const { node } = story;
   await useThickMultusIn(story);

@@ -32,7 +32,7 @@ test.each(runtimes)(
     await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
     await stopFails(node, DELETED);
 
-    // From one failure to the next: the moments between two attempts, in which no plugin waits, are among these scans.
+    // From one failure to the next: these scans include the time between two attempts, in which no plugin waits.
     const logged = readFileSync(node.lab.path(KUBELET_LOG), "utf8").length;
     do {
       const report = await scanOn(node);

@@ -9,7 +9,7 @@ import { HANG_GUARD_MS } from "./lab-cluster.ts";
 const OWN = "node-a";
 const OTHER = "node-b";
 
-/** The API server alone: nodes and pods that no kubelet knows are enough to be refused. */
+/** Only the API server: nodes and pods without a kubelet are enough for this test. */
 async function controlPlane(): Promise<ControlPlane> {
   const programs = await ensureClusterTools();
   if (!programs.available) throw new Error(programs.reason);
@@ -161,7 +161,7 @@ test(
       return results;
     };
 
-    // RBAC alone reaches across nodes: this is what the policy is for.
+    // RBAC alone allows other nodes, which is why there is a policy.
     expect([...(await refusedAmong({ ...ALLOWED, ...ACROSS }, own)).keys()]).toEqual([]);
 
     await apply(policy);
@@ -177,7 +177,7 @@ test(
     const withoutNode = await refusedAmong({ ...ALLOWED, ...ACROSS }, unbound);
     expect([...withoutNode.keys()]).toEqual(Object.keys({ ...ALLOWED, ...ACROSS }));
     for (const [name, stderr] of withoutNode) expect(stderr, name).toContain("does not name the node it belongs to");
-    // Everybody else is none of its business.
+    // Other users are not affected.
     await kubectl(patchNode(OTHER));
   },
   HANG_GUARD_MS,

@@ -37,13 +37,13 @@ test.each(runtimes)(
     expect(report).toMatchObject({ verdict: "healthy", findings: [], kubernetes: { source: "api" } });
     const healed = await healedPods(story);
     expect(torn).toEqual(expect.arrayContaining([...healed]));
-    // containerd 1.6 cannot stop a sandbox whose cache is torn; 2.3 can, and kubelet needs no help.
+    // containerd 1.6 cannot stop a sandbox with a torn cache; 2.3 can, and kubelet needs no help.
     if (runtime === "1.6") expect(healed).toEqual(torn);
   },
   HANG_GUARD_MS,
 );
 
-/** What a journaling file system leaves of files that were written shortly before the cut. Gives the pods they belong to. */
+/** Tears files like a journaling file system that were written shortly before the cut. Returns their pods. */
 function tearCaches({ lab }: ClusterNode): readonly string[] {
   const caches = globSync(lab.path("/var/lib/cni/results/cbr0-*"));
   expect(caches).toHaveLength(PODS.length);

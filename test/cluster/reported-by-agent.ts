@@ -1,7 +1,7 @@
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { until } from "../../lab/poll.ts";
 
-/** How soon the agent has to tell the truth after kubelet's first failed attempt. */
+/** How soon the agent has to report after kubelet's first failed attempt. */
 export const REPORTED_MS = 60_000;
 const POLL_MS = 250;
 
@@ -9,7 +9,7 @@ interface EventList {
   readonly items: readonly { readonly reason: string; readonly message: string }[];
 }
 
-/** Waits until the node's condition, an event about the node and the agent's metrics all name the class. */
+/** Waits until the node's condition, an event about the node and the agent's metrics all contain the class. */
 export async function reportedByAgent(story: Cluster, classId: string): Promise<void> {
   const { api, node } = story;
   const events = `/api/v1/events?fieldSelector=involvedObject.kind=Node,involvedObject.name=${node.name}`;

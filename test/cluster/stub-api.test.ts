@@ -8,7 +8,7 @@ import { openStore } from "../../lab/stub-api/store.ts";
 import { ensureTools } from "../../lab/tools.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
-/** The lab's stub API server and a real one get the same calls, and have to give the same answers. */
+/** The lab's stub API server and a real one get the same calls, and have to return the same answers. */
 let controlPlane: ControlPlane | undefined;
 let stub: StubApi | undefined;
 let servers: readonly RawApi[] = [];
@@ -26,7 +26,7 @@ beforeAll(async () => {
     const { code } = await real.ask("GET", `${DEFAULT}/serviceaccounts/default`);
     return code === 200 ? true : undefined;
   });
-  // It would delete pods of nodes that do not exist, in the middle of a comparison.
+  // It would delete pods of nodes that do not exist during the comparison.
   await controlPlane.controllerManager.end("KILL");
 }, HANG_GUARD_MS);
 
@@ -44,7 +44,7 @@ const MERGE = "application/merge-patch+json";
 const STRATEGIC = "application/strategic-merge-patch+json";
 const JSON_PATCH = "application/json-patch+json";
 
-/** What a client goes by; uids, versions, times and sentences are each server's own. */
+/** The compared parts; uids, versions, times and messages differ. */
 interface Gist {
   readonly code: number;
   readonly kind?: unknown;
@@ -64,14 +64,14 @@ function metadataOf({ body }: RawAnswer): Metadata {
   return (body as { readonly metadata: Metadata }).metadata;
 }
 
-/** The real one has what happened in two places: in etcd, and in its own memory. */
+/** The real one keeps its history in etcd and in memory. */
 async function forget(): Promise<void> {
   await controlPlane?.compact();
   await controlPlane?.apiServer.end("KILL");
   await controlPlane?.startApiServer();
 }
 
-/** Runs the same calls on both servers and compares their answers; gives the answers of the real one. */
+/** Runs the same calls on both servers and compares their answers; returns the real one's. */
 async function agree<T>(calls: (api: RawApi) => Promise<T>): Promise<T> {
   const [real, stubbed] = await Promise.all(servers.map((api) => calls(api)));
   expect(stubbed).toEqual(real);

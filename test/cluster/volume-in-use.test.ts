@@ -46,7 +46,7 @@ test(
     await node.kubelet.end("KILL");
     await node.lab.check(["umount", "-l", `${dir}/mount`]);
 
-    // One source less each time, until only the container itself shows the use.
+    // Removes one source after the other, until only the container itself shows the use.
     expect(await healingRefused(story)).toBe("pod-uses-volume");
     await story.kubectl("delete", "pod", "writer", "--force", "--grace-period=0");
     expect(await healingRefused(story)).toBe("kubelet-has-record");
@@ -66,7 +66,7 @@ async function clusterWithDriver(): Promise<{ readonly story: Cluster; readonly 
   return { story, driver };
 }
 
-/** As external-attacher's reconciler does with a volume that the storage does not list as attached. */
+/** Like external-attacher's reconciler for a volume that the storage does not list as attached. */
 async function attachmentFails(story: Cluster, driver: AttachingDriver): Promise<void> {
   const { metadata } = await attachmentOf(story, "pv-first", ({ status }) => status?.attached === true);
   await driver.refuse(ERROR);
@@ -88,7 +88,7 @@ async function healingRefused({ node }: Cluster): Promise<string | undefined> {
   return actions[0]?.code;
 }
 
-/** Neither an explicit heal nor the agent deletes it, and the container goes on writing. */
+/** Neither an explicit heal nor the agent deletes it, and the container continues to write. */
 async function expectKept(
   story: Cluster,
   driver: AttachingDriver,

@@ -14,7 +14,7 @@ import { crioLog, crioNode, expectNothingLeft, expectReleased } from "./crio-nod
 const containers = [{ name: "main" }] as const;
 /** CRI-O removes nothing on its own after a reboot: crio-wipe.service does, before crio starts. */
 const NO_WIPE = "[crio]\ninternal_wipe = false\n";
-/** Where containers/storage keeps what CRI-O made. */
+/** The storage of CRI-O's containers. */
 const LIST_STORAGE = ["sh", "-c", "ls /var/lib/containers/storage/*-containers"];
 const WIPE = ["crio", "--config", "/etc/crio/crio.conf", "wipe"];
 
@@ -72,7 +72,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     const node = await crioNode();
     const beside = await company(node);
     const hung = await hungAdd(node, { name: "stuck", uid: "stuck" });
-    // Kubelet's next attempt: CRI-O lets it wait for the first one, and does not wake it when that fails.
+    // Kubelet's next attempt: CRI-O makes it wait for the first one, and does not wake it when that fails.
     const retry = () => node.cri.runPodSandbox(sandboxConfig(hung.ref, hung.ref), { timeoutMs: 3000 });
     await expect(retry()).rejects.toThrow();
     const lines = await until("CRI-O logs that the name is reserved", HANG_GUARD_MS, () => {
@@ -164,7 +164,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     expect(await scan(node, AT_ONCE)).toMatchObject({ verdict: "healthy", findings: [], kept: [] });
     const gone = [...ready, ...kept];
     await expectNothingLeft(node, ...gone);
-    // After an unclean shutdown crio wipe takes the images with it.
+    // After an unclean shutdown crio wipe also removes the images.
     if (config === "") await expectReleased(node, ...gone.filter(({ ref }) => ref.name !== "again"));
   });
 

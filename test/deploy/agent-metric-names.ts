@@ -7,12 +7,12 @@ const SCANNED = freshState({
   scan: scanOf({ counts: { ...NO_COUNTS, leases: [{ network: "cbr0", state: "used", count: 1 }] } }),
 });
 
-/** Every name that the agent's /metrics has once it has seen a network. */
+/** Every metric name of the agent once it has seen a network. */
 export async function agentMetricNames(): Promise<ReadonlySet<string>> {
   return namesIn(await agentMetrics(openStore(SCANNED), { process: true }).render());
 }
 
-/** The agent's metrics that a PromQL expression names. */
+/** The agent's metrics in a PromQL expression. */
 export function unghostMetricsIn(expression: string): readonly string[] {
   return expression.match(/\bunghost_\w+/g) ?? [];
 }

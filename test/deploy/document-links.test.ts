@@ -14,7 +14,7 @@ test.each(PAGES)("the files that %s links to exist", (page) => {
   expect(missing).toEqual([]);
 });
 
-/** As GitHub makes them of headings. */
+/** GitHub's anchors of headings. */
 function anchorsOf(page: string): readonly string[] {
   const headings = readFileSync(page, "utf8")
     .replaceAll(/```.*?```/gs, "")
@@ -38,7 +38,7 @@ test.each(PAGES)("the sections that %s links to exist", (page) => {
   expect(missing.map(([link]) => link)).toEqual([]);
 });
 
-/** Sites of the projects that are named; everything else is their code and issues. */
+/** Sites of mentioned projects; all other links are to their code and issues. */
 const OTHER_SITES = ["https://kured.dev/", "https://www.medik8s.io/"];
 const GITHUB = /^https:\/\/github\.com\/[\w.-]+\/[\w.-]+(?:\/(?:issues|pull)\/\d+|\/(?:blob|tree)\/[\w./-]+)?$/;
 

@@ -23,7 +23,7 @@ function commandsIn(page: string): readonly Shown[] {
     const [, rest] =
       /(?:^|^\$ |[|;&(]\s*|\s--\s|sudo )unghost ((?:[a-z]|-).*)$/.exec(line.replace(/\s+#.*$/, "")) ?? [];
     if (rest === undefined) return [];
-    // What follows belongs to another command, or to the boot hook.
+    // The rest belongs to another command, or to the boot hook.
     const own = rest.split(/\s(?:\||&&|;|--)(?:\s|$)|`/)[0] ?? "";
     const words = own.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
     const name = words.find((word) => !word.startsWith("-")) ?? "";

@@ -14,7 +14,7 @@ interface ScrapeConfig {
 const STATIC = "deploy/prometheus/scrape-static.yaml";
 const KUBERNETES = "deploy/prometheus/scrape-kubernetes.yaml";
 
-/** What the rules use, as `__name__;grpc_method` where the second label is used. */
+/** What the rules use, as `__name__;grpc_method` if the second label is used. */
 const NEEDED = {
   unghost: ["unghost_findings"],
   containerd: [
@@ -38,7 +38,7 @@ const LEFT_OUT = {
 const promtool = await ensurePromtool();
 const skipped = promtool.available ? "" : `: skipped, ${promtool.reason}`;
 
-// Debian's promtool is built without Kubernetes' discovery and does not know the other file's keys.
+// Debian's promtool is built without Kubernetes' discovery and does not support the other file's keys.
 test.skipIf(!promtool.available)(`the static configuration is valid, checked by promtool${skipped}`, async () => {
   if (!promtool.available) throw new Error(promtool.reason);
 

@@ -5,7 +5,7 @@ import { talosFiles } from "../../src/boot/install/talos.ts";
 
 const talos = talosFiles({ stateDir: "/var/lib/unghost", bootArgs: [] }, "1.2.3");
 
-/** Field names that Talos publishes, as `parent: children`; an unknown one makes it refuse the document. */
+/** Documented field names of Talos, as `parent: children`; it refuses a document with an unknown one. */
 const SERVICE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "": ["name", "container", "depends", "restart", "logToConsole"],
   container: ["entrypoint", "environment", "environmentFile", "args", "mounts", "security"],
@@ -75,7 +75,7 @@ test("the extension has the program, the service and a path for each mount, each
     if (parent !== "") expect(paths.slice(0, index)).toContain(parent);
     expect(path).toMatch(/^(manifest\.yaml|rootfs\/)/);
   }
-  // Talos refuses an extension with other files, or with one that everybody may write.
+  // Talos refuses an extension with other files, or with a world-writable one.
   for (const { type, path } of files) {
     if (type !== "directory" && path !== "manifest.yaml") expect(path).toMatch(/^rootfs\/usr\/local\//);
   }

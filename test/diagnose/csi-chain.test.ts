@@ -61,7 +61,7 @@ interface Parts {
   readonly events?: readonly PodEvent[];
   readonly unattached?: readonly UnattachedVolume[];
   readonly kubelet?: boolean;
-  /** What the runtime has of the sidecar. */
+  /** The sidecar's state in the runtime. */
   readonly sidecar?: Pick<NonNullable<Parameters<typeof snapshotOf>[0]>, "sandboxes" | "containers">;
 }
 
@@ -235,7 +235,7 @@ describe("the plan of a chain", () => {
       /^moved its broken or stale cache file to quarantine, .*restarted default\/sidecar$/,
     );
 
-    // It came up on its own before it was its turn.
+    // It started on its own before its turn.
     const undone = action.followUps ?? [];
     const [spared] = withHealing(report, [{ action, outcome: "healed", undone, seconds: 1 }]).actions ?? [];
     expect(spared).not.toHaveProperty("restarts");

@@ -93,7 +93,7 @@ describe("class filters", () => {
     const { findings, kept } = diagnosed(ghost, { ...AT_ONCE, ...asked });
 
     expect(findings.map((finding) => finding.class)).toEqual(isFound ? ["libcni-result-cache-corrupt"] : []);
-    // A ghost that was not asked for does not turn into another class, nor does it vanish.
+    // A ghost of an unselected class neither gets another class, nor disappears.
     expect(kept.map(({ reason }) => reason.code)).toEqual(isFound ? [] : ["class-not-selected"]);
   });
 });

@@ -22,13 +22,13 @@ const LOSSY = 'plugin type="kube-ovn" failed (delete): Invalid Configuration; se
 const CORRUPT =
   'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
 
-/** As kubelet says that a stop failed. */
+/** Kubelet's log line of a failed stop. */
 function stopFailed(digit: string, cause: string): string {
   const error = `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf(digit)}": ${cause}`;
   return `"StopPodSandbox from runtime service failed" err=${JSON.stringify(error)} podSandboxID="${idOf(digit)}"`;
 }
 
-/** Dead, with its network still up: something keeps it from being taken down. */
+/** Dead, with its network still up: its teardown is blocked. */
 const stuck: NodeParts = { sandboxes: [sandboxOf("a")], records: [recordOf("a")], results: [resultOf("a")] };
 
 describe("a dead sandbox that only the log explains", () => {

@@ -45,7 +45,7 @@ describe("targets", () => {
     expect(problems).toEqual([]);
     expect(podsOf(diagnosis)).toEqual(names);
     expect(diagnosis.verdict).toBe(names.length === 0 ? "healthy" : "ghosts");
-    // Whatever it was named by, its proof of death is not lost on the way to the plan.
+    // However it was selected, its proof of death must be part of the plan.
     const plan = planHealing(diagnosis, { ...AT_ONCE, allDead: false, cap: 10 });
     expect(plan.actions.map(({ reason }) => reason.code)).toEqual(names.map(() => "died-with-node"));
   });

@@ -58,7 +58,7 @@ describe("crash loops", () => {
     const loops = (containers: readonly Container[]) =>
       crashLoops(view({ sandboxes: [ready("a")], containers }, { boot }));
 
-    // The attempt from before the boot is forgotten by now, and there was no time for 25 of them.
+    // The attempt from before the boot is gone by now, and there was no time for 25 of them.
     const onceAfterManyBoots = [started("a", 25, 5), started("a", 24, 28)];
 
     expect(loops(byBoots)).toEqual([]);

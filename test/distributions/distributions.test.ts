@@ -87,7 +87,7 @@ describe("runtime behind a socket", () => {
   });
 });
 
-/** Class files explain to people where things are; that is prose. */
+/** Class files mention paths in their explanations. */
 const CODE = globSync("src/**/*.ts").filter((file) => !/^src\/(distributions|classes)\//.test(file));
 
 test("no other code contains the directories of a distribution", () => {

@@ -27,7 +27,7 @@ interface LogLine {
   readonly problem?: string;
 }
 
-/** An agent, and what it has logged so far. */
+/** A running agent, and its log so far. */
 function startAgent(args: readonly string[]): {
   logged(what: string, is: (line: LogLine) => boolean): Promise<LogLine>;
 } {

@@ -27,7 +27,7 @@ describe("agent exporters", { timeout: GUARD_MS * 4 }, () => {
 
     await agent.logged("verdict changed", ({ to }) => to === "ghosts");
     await agent.logged("verdict changed", ({ from, to }) => from === "ghosts" && to === "healthy");
-    // A scan may see them gone before the healing itself has ended and is recorded.
+    // A scan may find them gone before the heal itself has ended and is recorded.
     const heals = await until("all heals are recorded", GUARD_MS, async () => {
       const state = JSON.parse(await get("/api/state")) as State;
       return state.heals.length === 3 ? state.heals : undefined;

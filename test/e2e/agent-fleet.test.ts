@@ -17,7 +17,7 @@ import {
 import { listedIds } from "./healed-node.ts";
 import { GUARD_MS } from "./unghost.ts";
 
-/** Checked again after half a minute to three quarters, and then again by the node that waited. */
+/** Checked again after 30 to 45 seconds, and then again by the waiting node. */
 const BREAKER_MS = 240_000;
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/unghost/leases";
 

@@ -123,7 +123,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     const asked = (await askedOfApi(node)).length;
     const after = await scanCount();
 
-    // A request may belong to a scan that was not over when they were counted.
+    // A request may belong to a scan that had not ended when they were counted.
     expect(asked).toBeLessThanOrEqual(3 * (after - before + 1));
     const status = await node.check(["cat", `/proc/${agent}/status`]);
     const megabytes = Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;

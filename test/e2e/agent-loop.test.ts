@@ -13,7 +13,7 @@ import { company } from "./scanned-node.ts";
 
 const GONE_MS = 120_000;
 
-/** Where an agent that outlives the node's boots finds the node: the link is turned to each new one. */
+/** The node's root for an agent that outlives the node's boots: the link is changed after each boot. */
 function rootOf(node: LabNode): { readonly path: string; readonly turn: () => void } {
   const dir = mkdtempSync(join(tmpdir(), "unghost-agent-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
@@ -68,7 +68,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     const pod = await runPod(node, { name: "victim", containers: [{ name: "main" }] });
     const { path = "" } = await emptyResultCache(node, pod);
 
-    // From 2.0 on the runtime passes over such a file, and there is nothing to heal.
+    // Since 2.0 the runtime ignores such a file, and there is nothing to heal.
     const stop = await node.cri.stopPodSandbox(pod.sandboxId, CALL).then(
       () => "stopped",
       () => "failed",

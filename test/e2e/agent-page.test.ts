@@ -21,7 +21,7 @@ const ADDRESS = "http://127.0.0.1:20258";
 const CONFIG = "/etc/unghost/agent.yaml";
 const PHONE = { width: 360, height: 740 };
 const KB = 1000;
-/** The bar is 500 ms on a quiet machine; how many plain pages that is does not depend on the machine. */
+/** The limit is 500 ms on a quiet machine; a multiple of plain pages is independent of the machine. */
 const PLAIN_PAGES = 10;
 
 async function setMode(node: LabNode, mode: "observe" | "heal"): Promise<void> {
@@ -40,7 +40,7 @@ async function killAgent(node: LabNode): Promise<void> {
   await node.kill(agent.pid);
 }
 
-/** A browser whose loopback is the node's: the agent listens nowhere else. */
+/** A browser in the node's network namespace, because the agent listens only on loopback. */
 async function openBrowserIn(node: LabNode, chromium: Chromium): Promise<Browser> {
   const dir = tempDir();
   const wrapper = dir.join("chromium-in-node");

@@ -38,7 +38,7 @@ function outcomesOn(node: Node, id: string): readonly string[] {
   return subject?.attempts.map(({ outcome }) => outcome) ?? [];
 }
 
-/** An agent that tries what fails again after a second, and gives up after the second time. */
+/** An agent that retries a failure after a second, and gives up after the second attempt. */
 function twoAttempts(node: Node): RunningAgent {
   const dir = tempDir();
   onTestFinished(() => dir.remove());
@@ -56,7 +56,7 @@ async function kill(agent: RunningAgent): Promise<void> {
   await until("the agent is dead", GUARD_MS, () => agent.process.signalCode ?? undefined);
 }
 
-/** Waits until this many attempts are on disk, and ends the agent without a warning. */
+/** Waits until this many attempts are on disk, and kills the agent. */
 async function killInTheMiddle(agent: RunningAgent, node: Node, id: string, attempts: number): Promise<void> {
   await until(
     `attempt ${attempts} is under way`,
@@ -109,7 +109,7 @@ async function givenUp(): Promise<Node> {
   return node;
 }
 
-/** As if the clock had shown this when the file was written. */
+/** As if this had been the time when the file was written. */
 function writtenAt(node: Node, at: string): void {
   const kept = keptAttempts(node);
   if (kept === undefined) throw new Error("nothing was kept");
@@ -167,7 +167,7 @@ test("after a wrong clock, running sandboxes are not touched and dead ones are h
   expect([await agent.stop(), agent.stderr()]).toEqual([0, ""]);
 });
 
-/** journalctl as the agent calls it: what a scan asks for is empty, what is followed comes when a file appears. */
+/** A fake journalctl: a scan gets no lines, and a followed line appears when a file is created. */
 function fakeJournalctl(): { readonly bin: string; readonly speak: () => void } {
   const dir = tempDir();
   onTestFinished(() => dir.remove());
@@ -194,7 +194,7 @@ describe("journald", { timeout: GUARD_MS }, () => {
       PATH: `${bin}:/usr/bin:/bin`,
     });
     await agent.logged("hint", ({ from }) => from === "runtime answers");
-    // The second glance after that hint must be over: it would find what only the journal is to tell.
+    // The second scan after that hint must be over, because it would find what only the journal should reveal.
     await sleep(SECOND_SCAN_MS);
     const [id = ""] = node.addSandboxes(1, { state: "half-made" });
 
@@ -217,7 +217,7 @@ describe("journald", { timeout: GUARD_MS }, () => {
   });
 });
 
-/** A file system of its own, filled to the last byte. */
+/** A separate file system, completely full. */
 const FULL_STATE_DIR = `
   mkdir -p /var/lib/unghost && mount -t tmpfs -o size=16m,mode=0700 tmpfs /var/lib/unghost
   dd if=/dev/zero of=/var/lib/unghost/filler bs=1M 2>/dev/null

@@ -9,7 +9,9 @@ import type { PodRef } from "../../src/snapshot/ids.ts";
 import { CALL, HANG_GUARD_MS } from "../lab/real-node.ts";
 import { type Healed, heal } from "./healed-node.ts";
 
-/** Heals beside a kubelet stand-in. Fails immediately with what was not healed: kubelet would wait for it. */
+/**
+ * Heals beside a substitute of kubelet. Fails immediately with what was not healed, because kubelet would wait for it.
+ */
 export function healBeside<T>(node: LabNode, flags: readonly string[], kubelet: Promise<T>): Promise<[Healed, T]> {
   const healing = heal(node, flags).then((healed) => {
     const outcomes = new Set(healed.report.actions?.map(({ outcome }) => outcome));
@@ -20,7 +22,7 @@ export function healBeside<T>(node: LabNode, flags: readonly string[], kubelet: 
   return Promise.all([healing, kubelet]);
 }
 
-/** Kubelet's part: it stops a dead sandbox again and again, until that works. */
+/** Kubelet's part: it retries to stop a dead sandbox until that works. */
 export async function untilStopped(node: LabNode, sandboxId: string): Promise<void> {
   await until("kubelet's own stop has succeeded", HANG_GUARD_MS, async () => {
     try {
@@ -37,7 +39,7 @@ const RETRY_MS = 1000;
 
 /**
  * Kubelet's part for one pod after a crash: it stops the dead sandbox, then makes the next attempt with its containers,
- * and tries both again until they work. Gives up when the test does.
+ * and retries both until they work. Stops when the test does.
  */
 export async function runAgain(node: LabNode, ref: PodRef, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {

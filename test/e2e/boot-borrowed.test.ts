@@ -15,7 +15,7 @@ const missing = newest?.available === true ? "" : " (skipped: no containerd 2.3 
 const newer = newest?.available === true ? join(newest.binDir, "containerd") : "";
 const older = NO_REAL_NODE === undefined ? (await ensureTools()).containerd : "";
 
-/** Boots a node whose PATH leads to `onPath`, whatever its unit says. */
+/** Boots a node whose PATH leads to `onPath`, whatever its unit contains. */
 async function boot(node: LabNode, onPath: string, ...flags: string[]) {
   const path = `${dirname(onPath)}:${dirname(newer)}:${dirname(older)}:/usr/sbin:/usr/bin:/sbin:/bin`;
   const command = [UNGHOST, "boot", "--no-kube", ...flags];

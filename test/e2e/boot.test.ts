@@ -74,7 +74,7 @@ describe("boot --dry-run", () => {
     const pods = [torn, ...(await runPods(node, 2))];
     await finishedPod(node);
     const { path = "" } = await emptyResultCache(node, torn);
-    // The lab's boots have the machine's own start time: long before that.
+    // Long before the machine's own boot, which is also that of the lab's nodes.
     utimesSync(node.path(path), new Date(1e12), new Date(1e12));
     await node.powerCut();
     await node.powerOn({ runtime: false });
@@ -263,7 +263,7 @@ describe("boot --repair", () => {
 describe("install, boot, uninstall", () => {
   test("leaves no trace", async () => {
     const node = await start({ runtime: "1.6" });
-    // The lab's disk has an empty state directory from the start; a purge takes that, too.
+    // The lab's disk has an empty state directory from the start; a purge removes that, too.
     const before = (await filesOf(node)).filter((path) => path !== "/var/lib/unghost");
     await runPods(node, 2);
 
@@ -289,7 +289,7 @@ describe("install, boot, uninstall", () => {
   });
 });
 
-/** All but what containerd and CNI keep for themselves. */
+/** All except for the files of containerd and CNI. */
 async function filesOf(node: LabNode): Promise<readonly string[]> {
   const { stdout } = await node.exec(["find", "/etc", "/opt", "/var/lib", "/run/unghost"]);
   return stdout

@@ -75,7 +75,7 @@ async function background(node: LabNode, command: string, user?: number): Promis
   await node.check(["sh", "-c", `setsid ${command} </dev/null >/dev/null 2>&1 &`], user === undefined ? {} : { user });
 }
 
-/** Processes that the test has started, each of which sleeps for a time of its own. */
+/** Processes of the test, each with a different sleep time. */
 async function sleepers(node: LabNode, count: number): Promise<readonly number[]> {
   return await until("every claiming process runs", HANG_GUARD_MS, () => {
     const found = processesOf(node).filter(({ command }) => /^sleep [1-4]00000\d$/.test(command.join(" ")));
@@ -83,7 +83,7 @@ async function sleepers(node: LabNode, count: number): Promise<readonly number[]
   });
 }
 
-/** What root in a container with its cgroups writable can do: a group below its own, named after somebody else. */
+/** What root in a container with writable cgroups can do: a cgroup below its own, named after another container. */
 async function nestCgroup(node: LabNode, containerId: string, name: string): Promise<void> {
   const script = `
 for group in $(find /sys/fs/cgroup -type d -name ${containerId}); do

@@ -29,7 +29,7 @@ interface Event {
   readonly involvedObject: { readonly kind: string; readonly name: string };
 }
 
-/** A node with an API, a running pod and a Node object that kubelet has written to. */
+/** A node with an API, a running pod and a Node object with kubelet's conditions. */
 export async function nodeInCluster(): Promise<{ readonly node: LabNode; readonly pod: LabPod }> {
   const node = await start();
   await startStubApi(node);
@@ -39,7 +39,7 @@ export async function nodeInCluster(): Promise<{ readonly node: LabNode; readonl
   return { node, pod };
 }
 
-/** Writes a Node object as a kubelet does, with what else stands on it. */
+/** Writes a Node object like a kubelet, with additional content. */
 export async function kubeletReports(
   node: LabNode,
   name: string,
@@ -55,7 +55,7 @@ export async function kubeletReports(
   });
 }
 
-/** Gives its process id in the node. */
+/** Returns its process id in the node. */
 export async function startAgent(node: LabNode, mode: "observe" | "heal"): Promise<number> {
   await policy(node, mode);
   const args = [
@@ -77,7 +77,7 @@ export function policy(node: LabNode, mode: "observe" | "heal"): Promise<void> {
   return node.writeFile(CONFIG, JSON.stringify({ agent: { classes: { [CLASS]: { mode } } } }));
 }
 
-/** A pod that cannot be stopped, as after a power cut that took its cache. */
+/** A pod that cannot be stopped, as after a power cut that tore its cache. */
 export async function haunt(node: LabNode, pod: LabPod): Promise<string> {
   const { path = "" } = await emptyResultCache(node, pod);
   await expect(node.cri.stopPodSandbox(pod.sandboxId, CALL)).rejects.toThrow();

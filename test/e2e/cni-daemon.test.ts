@@ -19,7 +19,7 @@ import { HAS_MULTUS, WHY_NO_MULTUS } from "./multus-node.ts";
 import { kubeletKnows, runKubelet } from "./scanned-node.ts";
 import { reportOf } from "./unghost.ts";
 
-/** More than a line names. */
+/** More than a line lists. */
 const PODS = 7;
 
 async function scanAsIs(node: LabNode): Promise<NodeReport> {

@@ -13,7 +13,7 @@ import { reportOf } from "./unghost.ts";
 
 const TIMEOUT = ["--timeout", "4s", "-o", "json"] as const;
 
-/** Rewrites the network configuration with the same bytes, as every restart of a network add-on does. */
+/** Rewrites the network configuration with the same bytes, like every restart of a network add-on. */
 async function rewriteConfiguration(node: LabNode): Promise<void> {
   await node.writeFile(CNI_CONF_FILE, readFileSync(node.path(CNI_CONF_FILE), "utf8"));
   await until("Status hangs", HANG_GUARD_MS, async () => ((await answersStatus(node)) ? undefined : true));
@@ -69,7 +69,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a blocked CNI lock", { timeout: HAN
       code: "node-not-asked",
       reason: expect.stringContaining("Status"),
     });
-    // Without a grace period, what containerd does to roll the creations back counts as stuck: its DEL, and its lease.
+    // Without a grace period, containerd's rollback of the creations counts as stuck: its DEL, and its lease.
     for (const { action, outcome } of others) {
       expect([action, outcome]).toEqual([expect.stringMatching(/^(delete-lease|end-process)$/), "healed"]);
     }

@@ -9,7 +9,7 @@ import { problemsOf, reportOf, unghost } from "./unghost.ts";
 
 const VERSION = { version: "0.1.0", runtimeName: "cri-o", runtimeVersion: "1.33.4", runtimeApiVersion: "v1" };
 
-/** A node whose CRI-O runs nothing and says nothing of itself but its version. */
+/** A node whose CRI-O runs nothing and reports only its version. */
 async function crioNode(files: Readonly<Record<string, string>>): Promise<string> {
   const dir = tempDir();
   mkdirSync(dir.join("run/crio"), { recursive: true });

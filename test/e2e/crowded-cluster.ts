@@ -5,7 +5,7 @@ import { apiHas, apiKnows } from "../../lab/stub-api.ts";
 const PODS = 110;
 const EVENTS = 5000;
 
-/** As many pods of the node as kubelet takes, all of them waiting, and a cluster that complains of it without end. */
+/** As many pods of the node as kubelet allows, all of them waiting, and a cluster with many events about them. */
 export async function crowd(node: LabNode): Promise<void> {
   const refs = Array.from({ length: PODS }, (_, index) => podRef({ name: `pod-${index}` }));
   for (const ref of refs) await apiKnows(node, ref, { status: { phase: "Pending" } });

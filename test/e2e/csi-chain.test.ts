@@ -83,7 +83,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     const { ghost, sidecar, others } = await brokenStorage(node, driver);
     const stale = podRef({ name: "stale" });
     await runPod(node, { ...stale, containers: [{ name: "main", command: ["sh", "-c", "exit 1"] }] });
-    // What kubelet reported before the power cut.
+    // Kubelet's report before the power cut.
     const running = { phase: "Running", containerStatuses: [{ name: "main", state: { running: {} } }] };
     await apiKnows(node, stale, { ...driver.sidecar, status: running });
 
@@ -98,14 +98,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
 
 interface Broken {
   readonly ghost: LabPod;
-  /** Crashes for want of the socket, and has a controller. */
+  /** Crashes without the socket, and has a controller. */
   readonly sidecar: PodRef;
   /** Pods that must not be deleted. */
   readonly others: readonly PodRef[];
   readonly workload: PodRef;
 }
 
-/** A power cut under a CSI node plugin, and what follows from it in the cluster. */
+/** A power cut with a CSI node plugin, and its consequences in the cluster. */
 async function brokenStorage(node: LabNode, driver: CsiDriver, kubeletRoot?: string): Promise<Broken> {
   const ghost = await runPod(node, CSI_PLUGIN);
   await driver.serve(node);

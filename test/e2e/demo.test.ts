@@ -34,7 +34,7 @@ function startDemo(env: Readonly<Record<string, string>> = {}, uid?: number): De
   return { child, pid: child.pid, ended: once(child, "close"), printed: () => text };
 }
 
-/** What is killed is gone a moment later: zombies wait for the reaper of this machine. */
+/** Waits for killed processes: zombies wait for the machine's reaper. */
 async function leftForGood(pid: number): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
   while (leftBehind(pid).length > 0 && performance.now() < end) await sleep(50);
@@ -97,7 +97,7 @@ describe("the demo without root", () => {
     onTestFinished(() => dir.remove());
     chmodSync(dir.path, 0o755);
     mkdirSync(dir.join(name));
-    // As /tmp: in a directory where anybody may replace the socket, unghost would refuse it.
+    // Like /tmp: unghost would refuse a socket in a directory where other users may replace it.
     chmodSync(dir.join(name), 0o1777);
     return dir.join(name);
   }

@@ -32,7 +32,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     const beside = await company(node);
 
     const report = await scan(node);
-    // libcni in containerd 2.x passes over a result it cannot read: there those two are dead like any other.
+    // libcni in containerd 2.x ignores an unreadable result: there those two are ordinary dead sandboxes.
     const corrupt = runtime === "1.6" ? "libcni-result-cache-corrupt" : "dead-after-crash";
     expect(named(report)).toEqual(
       [

@@ -57,12 +57,12 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   },
 );
 
-/** libcni in containerd 2.x passes over a result that it cannot read. */
+/** libcni in containerd 2.x ignores an unreadable result. */
 function corruptClass(runtime: LabNode["runtime"]): string {
   return runtime === "1.6" ? "libcni-result-cache-corrupt" : "dead-after-crash";
 }
 
-/** Two sandboxes that were never completely made, as each containerd leaves them behind. */
+/** Two incomplete sandboxes, as each containerd version leaves them. */
 async function halfMade(node: LabNode): Promise<readonly string[]> {
   const names: string[] = [];
   for (const name of ["half-0", "half-1"]) {

@@ -51,7 +51,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     await node.cri.stopPodSandbox(pod.sandboxId, CALL).catch(refused);
 
     const report = await scan(node);
-    // libcni in containerd 2.x passes over it, and the stop succeeds.
+    // libcni in containerd 2.x ignores it, and the stop succeeds.
     const expected = runtime === "1.6" ? [`libcni-result-cache-corrupt/${pod.sandboxId}`] : [];
     expect(named(report)).toEqual(expected);
     for (const { subject, evidence } of report.findings) {
@@ -68,7 +68,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     const ghost = await failedRollback(node, { name: "web" });
 
     const report = await scan(node);
-    // containerd 2.x lets go of such a sandbox: nothing is left to find.
+    // containerd 2.x releases such a sandbox: nothing is left to find.
     const expected = runtime === "1.6" ? [`failed-rollback-unknown-sandbox/${ghost?.sandboxId}`] : [];
     expect(named(report)).toEqual(expected);
     expectUntouched(report, beside);

@@ -27,7 +27,7 @@ const idsOf = ({ checks }: DoctorReport, status: string) =>
   checks.filter((check) => check.status === status).map(({ id }) => id);
 
 /**
- * A container as `kubectl debug node --profile=sysadmin` makes it: its own root directory without any program of the
+ * A container like that of `kubectl debug node --profile=sysadmin`: its own root directory without any program of the
  * node, the node's root at /host, the node's processes, every capability.
  */
 const AS_DEBUG_POD = `set -e
@@ -100,7 +100,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
         expect.objectContaining({ outcome: "failed", reason: expect.stringContaining(path) }),
       );
       expect(await node.check(["ls", "/run/netns"])).toContain(basename(path));
-      // Without it, who lives in a namespace is not seen: nothing is proven.
+      // Without it, processes in a namespace are not visible: nothing is proven.
       const proving = await healWithout(node, "sys_ptrace");
       expect((proving.actions ?? []).filter(({ outcome }) => outcome === "healed")).toEqual([]);
       expect(proving.verdict).not.toBe("healthy");

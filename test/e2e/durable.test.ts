@@ -17,7 +17,7 @@ import { UNGHOST } from "./unghost.ts";
 const noDisk = await whyNoLoopDisk("ext4");
 const noXfs = await whyNoLoopDisk("xfs");
 const PODS = 4;
-/** What is older must be on disk. */
+/** Older files must be on disk. */
 const OLD_MS = 2000;
 const GUARD_MS = 60_000;
 
@@ -47,7 +47,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
         const dir = scratchDir();
         onTestFinished(() => unmountBelow(dir));
         const disk = await createLoopDisk(dir, fileSystem);
-        // Not by Node: as plugins write, without a truncation, which would make the file system write at the close.
+        // Not by Node: plugins write without a truncation, which would make the file system write at the close.
         execFileSync("sh", ["-c", "printf content >plain && printf content >started"], { cwd: `${dir}/disk` });
         await startWriteback(`${dir}/disk`, ["started"]);
         // A sync of another file commits the names of both.
@@ -74,7 +74,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
 
   test("are found again after an overflow of the inotify queue, beside links, FIFOs and re-created directories", async () => {
     const node = await start();
-    // In memory, where 20,000 syncs take no time: what counts is that none is missed.
+    // In memory, where 20,000 syncs are fast: the test checks that none is missed.
     const keeper = await keeping(node, ["keep", "-v", "--cni-cache-dir", "/run/cni"]);
     const cni = node.livePath("/run/cni");
     const dir = `${cni}/networks/cbr0`;
@@ -85,7 +85,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
     writeFileSync(`${dir}/lock`, "");
     await until("the directory is watched", GUARD_MS, () => filesSynced(node) > 0 || undefined);
 
-    // More notifications than the kernel holds, while the keeper cannot read them.
+    // More notifications than the kernel queues, while the keeper cannot read them.
     await node.kill(keeper.pid ?? 0, "STOP");
     for (let count = 0; count < 20_000; count++) writeFileSync(`${dir}/10.88.${count >> 8}.${count & 255}`, "id");
     await node.kill(keeper.pid ?? 0, "CONT");
@@ -113,7 +113,7 @@ async function cutWithPods(node: LabNode, name: string): Promise<void> {
   await node.powerCut();
 }
 
-/** The built executable, keeping files of the node, past its start. */
+/** The built executable as keeper of the node, after its start. */
 async function keeping(node: LabNode, args: readonly string[]): Promise<Service> {
   const running = service(node, "keeper", "/var/log/keeper.log", [UNGHOST, ...args]);
   await running.start();
@@ -145,7 +145,7 @@ interface Line {
 
 function logLines(node: LabNode): readonly Line[] {
   const lines = readFileSync(node.path("/var/log/keeper.log"), "utf8").split("\n");
-  // The last one may be half written.
+  // The last one may be incomplete.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Line);
 }
 

@@ -19,7 +19,7 @@ import { tempDir } from "../support/temp-dir.ts";
 import { type AgentLine, BY_TRIGGERS_ALONE, type RunningAgent, startAgent } from "./running-agent.ts";
 import { GUARD_MS, simulatedNode, unghost } from "./unghost.ts";
 
-/** State directories as earlier builds left them on a lab node: scripts/record-state.ts. */
+/** State directories that earlier builds left on a lab node: scripts/record-state.ts. */
 const STATES = "test/e2e/states";
 const BUILDS = readdirSync(STATES);
 
@@ -29,7 +29,7 @@ interface HistoryDocument {
   readonly lastBoot?: unknown;
 }
 
-/** Puts the recorded state into a directory that serves as the root of a node. */
+/** Puts the recorded state into a directory that is used as the root of a node. */
 function placeState(build: string, root: string): string {
   const state = join(root, "var/lib/unghost");
   mkdirSync(join(root, "var/lib"), { recursive: true });

@@ -15,7 +15,7 @@ import { tempDir } from "../support/temp-dir.ts";
 import { GUARD_MS, simulatedNode, UNGHOST } from "./unghost.ts";
 
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };
-/** Far from what an endless answer takes, and beyond what chance and the collector do. */
+/** Far below the memory of an endless answer, and above the noise of the garbage collector. */
 const MOST_TIMES_ORDINARY = 6;
 
 function answer(stream: ServerHttp2Stream, message: Uint8Array): void {
@@ -24,7 +24,7 @@ function answer(stream: ServerHttp2Stream, message: Uint8Array): void {
   stream.end(frame(message));
 }
 
-/** As fast as the client takes it, until it goes away. */
+/** As fast as the client reads, until it disconnects. */
 function flood(stream: ServerHttp2Stream, chunk: Uint8Array): void {
   stream.respond(HEADERS);
   const pour = (): void => {
@@ -55,7 +55,7 @@ const sandboxes = frame(
   ).finish(),
 );
 
-/** Nothing there, whatever was asked for. */
+/** An empty answer to any request. */
 function empty(stream: ServerHttp2Stream): void {
   answer(stream, new Uint8Array());
 }
@@ -85,7 +85,7 @@ interface Scanned {
   readonly peakKb: number;
 }
 
-/** Scans, and watches the most memory that it ever had. */
+/** Scans, and samples the peak memory. */
 async function scan(root: string, flags: readonly string[] = ["--no-kube"]): Promise<Scanned> {
   const args = ["scan", "-o", "json", "--host-root", root, "--timeout", "20s", ...flags];
   const child = spawn(UNGHOST, args, {

@@ -6,8 +6,9 @@ import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-nod
 import { reportOf, UNGHOST } from "./unghost.ts";
 
 /**
- * Runs unghost as a pod without hostPID does: in its own pid and mount namespaces, with the node below /mnt. Beside it
- * lives a bystander with the number `$PID`, which is somebody else's in the node; its fate goes to stderr.
+ * Runs unghost like a pod without hostPID: in its own pid and mount namespaces, with the node below /mnt. Beside it
+ * runs another process with the pid `$PID`, which belongs to another process in the node; whether it survives is
+ * printed to stderr.
  */
 const AS_A_POD = `
 mount --rbind / /mnt && mount -t proc proc /proc || exit 99

@@ -27,7 +27,7 @@ async function gone(node: LabNode, pods: readonly LabPod[]): Promise<void> {
   });
 }
 
-/** The network works again: nothing hangs any more, and what hung has ended. */
+/** The network works again: nothing hangs any more, and hung processes have ended. */
 async function mend(node: LabNode, pods: readonly LabPod[]): Promise<void> {
   for (const { ref } of pods) await liftOrder(node, "DEL", ref.name);
   for (const { pid, environment } of processesOf(node)) {

@@ -13,7 +13,7 @@ import { company } from "./scanned-node.ts";
 const KILLS = 12;
 const LATEST_MS = 500;
 
-/** Six sandboxes that died in a power cut and took half of their caches with them. */
+/** Six sandboxes that died in a power cut, half of them with torn caches. */
 async function corruptSandboxes(node: LabNode, name: string): Promise<readonly LabPod[]> {
   const pods = await runPods(node, 6, { name, containers: [{ name: "main" }] });
   await node.powerCut();
@@ -22,7 +22,7 @@ async function corruptSandboxes(node: LabNode, name: string): Promise<readonly L
   return pods;
 }
 
-/** Every corrupt file is in quarantine, as are the logs; all of it is in the journal, and nothing is left open. */
+/** Every corrupt file and the logs are in quarantine and in the journal, and no entry is open. */
 async function expectNothingLost(node: LabNode, pods: readonly LabPod[]): Promise<void> {
   const files = [...quarantine(node).keys()];
   for (const { sandboxId } of pods) expect(files.filter((file) => file.includes(sandboxId))).not.toEqual([]);

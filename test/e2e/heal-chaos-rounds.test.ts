@@ -9,7 +9,7 @@ const ROUNDS = 15;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal under random faults", { timeout: HANG_GUARD_MS }, () => {
   test(`harms no running or finished pod in ${ROUNDS} rounds, and heals everything`, async () => {
-    // The mix of faults is always the same here; their moments are not. `make chaos` draws new ones.
+    // The faults are always the same here; their timing is not. `make chaos` chooses new ones.
     const seed = 77;
     const runtimes = (await ensureContainerd2()).available ? (["1.6", "2.3"] as const) : (["1.6"] as const);
 

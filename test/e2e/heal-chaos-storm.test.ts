@@ -30,7 +30,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 
       expect(code).toBe(1);
       const tried = readFileSync(node.path(CALLS), "utf8").trim().split("\n");
-      // Three in a row are enough to know; those that were under way by then could not be called back.
+      // Three consecutive failures are enough; those in flight by then could not be cancelled.
       expect(tried.length).toBeLessThanOrEqual(3 + AT_A_TIME);
       expect(new Set(tried).size).toBe(tried.length);
       const skipped = report.actions?.filter((action) => action.code === "shared-cause") ?? [];

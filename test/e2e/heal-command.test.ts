@@ -140,7 +140,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
 
     expect(runs.map(({ code }) => code)).toEqual([0, 0]);
     const healed = runs.flatMap(({ report }) => report.actions ?? []).filter(({ outcome }) => outcome === "healed");
-    // The second run may have scanned in the middle of the first and seen another class of the same sandbox.
+    // The second run may have scanned during the first and seen another class of the same sandbox.
     expect(new Set(healed.map(({ finding }) => finding.split("/").at(-1))).size).toBe(12);
     await expectGone(node, ...pods.slice(0, 3));
   });
@@ -155,7 +155,7 @@ async function deadNode(count: number): Promise<LabNode> {
   return node;
 }
 
-/** util-linux' script gives the program a terminal of its own, and types for us. */
+/** util-linux' script provides a terminal, and types the input. */
 function onTerminal(node: LabNode, typed: string, args: readonly string[]) {
   const command = [UNGHOST, ...args].join(" ");
   return node.exec(["script", "--quiet", "--return", "--command", command, "/dev/null"], {

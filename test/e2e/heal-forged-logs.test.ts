@@ -8,7 +8,7 @@ import { kubeletKnows, runKubelet } from "./scanned-node.ts";
 
 const KLOG = "E1116 03:22:07.101010     811";
 const RPC = "rpc error: code = Unknown desc = ";
-/** Kubelet may still recover what has died. */
+/** Kubelet may still recover dead sandboxes. */
 const PATIENT = ["--min-age", "1h"] as const;
 
 const quoted = JSON.stringify;

@@ -48,7 +48,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a running kubelet", { t
     expect(cniFiles(node).join("\n")).not.toContain(dead.sandboxId);
     expect((await healAll(node, WITH_KUBELET)).actions).toEqual([]);
 
-    // Without its scratch file flannel releases nothing. As long as the runtime knows the sandbox, nothing else does either.
+    // Without its scratch file flannel releases nothing. While the runtime has the sandbox, nothing else does either.
     const address = () => cniFiles(node).filter((file) => file.includes(lonely.sandboxId));
     expect(address()).toHaveLength(1);
     await node.cri.removePodSandbox(lonely.sandboxId, CALL);
@@ -87,7 +87,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a running kubelet", { t
   });
 });
 
-/** Kubelet's part: stops the dead sandbox until that works, and makes the pod again under the next attempt. */
+/** Kubelet's part: stops the dead sandbox until that works, and creates the pod again with the next attempt. */
 async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
   await untilStopped(node, sandboxId);
   return await runPod(node, { ...ref, attempt: ref.attempt + 1, containers: restarted });

@@ -37,7 +37,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node with leaks", { timeo
     expect(report.actions).toHaveLength(9);
     expect(cniFiles(node)).toEqual(before);
     for (const { path = "" } of [empty, ...files]) expect(isQuarantined(node, path)).toBe(true);
-    // host-local gives an address back itself, under its own lock: there is nothing to put into quarantine.
+    // host-local releases an address itself, under its own lock: there is nothing to quarantine.
     expect([isQuarantined(node, bare.path ?? ""), isQuarantined(node, cached.cache)]).toEqual([false, true]);
     expect(readFileSync(node.path(WITNESS), "utf8").trim()).toBe(`DEL ${cached.id} eth0 []`);
     for (const { path = "" } of namespaces) expect(existsSync(node.livePath(path))).toBe(false);
@@ -114,7 +114,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node with leaks", { timeo
 
 const WITNESS = "/var/lib/witness";
 
-/** As leakedLease, with the result that libcni had cached: its plugins are called again, and one of them records it. */
+/** Like leakedLease, with libcni's cached result: its plugins are called again, and one of them records it. */
 async function leakedLeaseWithCache(node: LabNode, address: string): Promise<{ id: string; cache: string }> {
   const id = unknownId();
   const script = `#!/bin/sh\necho "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME [$CNI_NETNS]" >>${WITNESS}\n`;

@@ -8,7 +8,7 @@ import { AT_ONCE, expectGone, heal, listedIds, quarantine } from "./healed-node.
 
 const UNPRIVILEGED = 65534;
 
-/** As cri-dockerd has it: the log lies with the runtime, and kubelet's directory has a link to it. */
+/** Like cri-dockerd: the log is in the runtime's directory, and kubelet's directory has a link to it. */
 async function linkLog(node: LabNode, pod: LabPod, linkTo = (log: string) => log): Promise<string> {
   const [id = ""] = pod.containerIds;
   const { logPath = "" } = (await node.cri.containerStatus(id, CALL)).status ?? {};

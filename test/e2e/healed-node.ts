@@ -11,11 +11,11 @@ import { CALL } from "../lab/real-node.ts";
 import type { Company } from "./scanned-node.ts";
 import { reportOf, UNGHOST } from "./unghost.ts";
 
-/** A stop that hangs takes the runtime's two minutes, and kubelet is waited for before. */
+/** A hung stop takes the runtime's two minutes, after the wait for kubelet. */
 const HEAL_MS = 300_000;
 const STATE_DIR = "/var/lib/unghost";
 
-/** Without a cluster, and without minimum ages: the test has just made its ghosts. */
+/** Without a cluster, and without minimum ages, because the test has just created its ghosts. */
 export const AT_ONCE = ["--no-kube", "--min-age", "0s"] as const;
 
 export interface Healed {
@@ -28,7 +28,7 @@ export function unghostIn(node: LabNode, args: readonly string[]): Promise<Comma
   return node.exec([UNGHOST, ...args], { timeoutMs: HEAL_MS });
 }
 
-/** `unghost heal --yes -o json` in the node; the report keeps the published schema, and says what was done. */
+/** `unghost heal --yes -o json` in the node; checks the report with the published schema. */
 export async function heal(node: LabNode, flags: readonly string[] = AT_ONCE): Promise<Healed> {
   const result = await unghostIn(node, ["heal", "--yes", "--timeout", "30s", "-o", "json", ...flags]);
   const report = reportOf(result);
@@ -36,7 +36,7 @@ export async function heal(node: LabNode, flags: readonly string[] = AT_ONCE): P
   return { code: result.code, report, stderr: result.stderr };
 }
 
-/** Heals and expects that nothing is left, all of it by unghost's own doing; a second run has nothing to do. */
+/** Heals and expects that nothing is left, all of it healed by unghost; a second run has nothing to do. */
 export async function healAll(node: LabNode, flags: readonly string[] = AT_ONCE): Promise<NodeReport> {
   const { code, report } = await heal(node, flags);
   expect(report.actions?.filter(({ outcome }) => outcome !== "healed")).toEqual([]);
@@ -50,7 +50,7 @@ export async function listedIds(node: LabNode): Promise<readonly string[]> {
   return (await node.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id).toSorted();
 }
 
-/** Gone for good: not listed, no record, no cache file, no address; and the pod can run again under the same name. */
+/** Not listed, no record, no cache file, no address; and the pod can run again with the same name. */
 export async function expectGone(node: LabNode, ...pods: readonly Pick<LabPod, "sandboxId" | "ref">[]): Promise<void> {
   const listed = await listedIds(node);
   const records = await node.check(["ctr", "-n", "k8s.io", "containers", "ls", "-q"]);
@@ -63,14 +63,14 @@ export async function expectGone(node: LabNode, ...pods: readonly Pick<LabPod, "
   }
 }
 
-/** Every file below /var/lib/cni; an address file with what it names, so that one search finds both. */
+/** Every file below /var/lib/cni; an address file with its content, so that one search finds both. */
 export function cniFiles(node: LabNode): readonly string[] {
   return [...treeOf(node.path("/var/lib/cni"))].map(([path, content]) =>
     path.startsWith("networks/") ? `${path} ${content}` : path,
   );
 }
 
-/** Path -> content of everything below a directory; for what is not a file, its kind. */
+/** Path -> content of everything below a directory; for other entries, their type. */
 export function treeOf(root: string): ReadonlyMap<string, string> {
   const tree = new Map<string, string>();
   const walk = (dir: string, prefix: string): void => {
@@ -95,7 +95,7 @@ export function isQuarantined(node: LabNode, path: string): boolean {
   return [...quarantine(node).keys()].some((file) => basename(file).includes(basename(path)));
 }
 
-/** Running pods run, and what was kept is still there with its containers. */
+/** Running pods still run, and kept ones still exist with their containers. */
 export async function expectAlive(node: LabNode, { ready, kept }: Company): Promise<void> {
   for (const { sandboxId, containerIds } of ready) {
     expect(await stateOf(node, sandboxId)).toBe(PodSandboxState.SANDBOX_READY);

@@ -11,7 +11,7 @@ import { heal } from "./healed-node.ts";
 import { UNPRIVILEGED } from "./impostor.ts";
 import { AT_ONCE, named, scan } from "./scanned-node.ts";
 
-/** A process with an environment of a plugin's, which is all that it has of one. */
+/** A process with the environment of a plugin, but nothing else of one. */
 async function pretendPlugin(node: LabNode, id: string, enter = "", user?: number): Promise<number> {
   const env = `CNI_COMMAND=DEL CNI_CONTAINERID=${id} CNI_IFNAME=eth0 CNI_NETNS=/x`;
   const script = `${enter} export ${env}; setsid sleep 100000 </dev/null >/dev/null 2>&1 &`;
@@ -25,7 +25,7 @@ function sleeperOf(node: LabNode, id: string): number | undefined {
   )?.pid;
 }
 
-/** Shell that joins the cgroups of a sandbox, as whatever runs in it is in, or groups of any name made below them. */
+/** Shell that joins the cgroups of a sandbox, or cgroups of any name created below them. */
 function joinCgroupOf(id: string, below = ""): string {
   return `
     pid=$(grep -l ${id} /proc/[0-9]*/cgroup | head -1 | cut -d/ -f3)
@@ -79,7 +79,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a forged environment", () => {
 
     const report = await scan(node, AT_ONCE);
 
-    // By its sandbox, not its pid: the stop is retried, and each retry has a plugin process of its own.
+    // By its sandbox, not its pid: the stop is retried, and each retry has another plugin process.
     const found = report.findings.filter(({ class: name }) => name === "del-timeout-killed");
     expect(JSON.stringify(found)).toContain(pod.sandboxId);
   });

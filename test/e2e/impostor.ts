@@ -9,7 +9,7 @@ import { HANG_GUARD_MS } from "../lab/real-node.ts";
 
 export const UNPRIVILEGED = 65534;
 
-/** Answers every request like a kubelet that lets everybody in, and writes down what it was sent. */
+/** Answers every request like a kubelet without authentication, and records what it was sent. */
 const SERVER = `
 import http.server, ssl, sys, os
 port, cert, log = int(sys.argv[1].split("=")[1]), sys.argv[2], sys.argv[3]
@@ -36,7 +36,7 @@ export interface KubeletStandIn {
   readonly port?: number;
 }
 
-/** A process that goes by kubelet's name and has its port open: python, through a link of that name. */
+/** A process with kubelet's name and its port open: python, through a link of that name. */
 export async function runKubeletStandIn(
   node: LabNode,
   standIn: KubeletStandIn,
@@ -58,7 +58,7 @@ export async function runKubeletStandIn(
   return { sent: () => lines().filter((line) => line.startsWith("/")) };
 }
 
-/** What root alone may read, for a kubeconfig to name. */
+/** A file that only root may read, for a kubeconfig to name. */
 export async function writeSecret(node: LabNode, path: string): Promise<string> {
   await node.check(["mkdir", "-p", dirname(path)]);
   await node.check(["sh", "-c", `umask 077; cat >${path}`], { stdin: "top-secret" });
@@ -86,7 +86,7 @@ export function selfSigned(name: string): KeyPair {
   }
 }
 
-/** A runtime without containers that says where its plugins are. */
+/** A runtime without containers that reports its plugin directory. */
 export async function runSimulatedRuntime(
   node: LabNode,
   runtime: { readonly user: number; readonly socket: string; readonly cniBinDir: string },
@@ -100,7 +100,7 @@ export async function runSimulatedRuntime(
   await until(`the runtime at ${socket} is up`, HANG_GUARD_MS, () => output().includes("ready") || undefined);
 }
 
-/** Python may itself be a link; a process is named after the last link that was executed, whatever it leads to. */
+/** Python may itself be a link; a process has the name of the executed link, whatever its target is. */
 async function realPython(node: LabNode): Promise<string> {
   return (await node.check(["sh", "-c", 'readlink -f "$(command -v python3)"'])).trim();
 }

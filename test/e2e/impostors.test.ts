@@ -23,7 +23,7 @@ async function scanned(node: LabNode, env: Readonly<Record<string, string>> = {}
   return reportOf(await node.exec(command, { env, timeoutMs: 120_000 }));
 }
 
-/** The kubelet is asked only where it has left directories of pods. */
+/** The kubelet is only used if it has directories of pods. */
 async function nodeWithoutApi(): Promise<LabNode> {
   const node = await start();
   await node.check(["mkdir", "-p", "/var/lib/kubelet/pods/310e3cd6-63ea-446b-a218-25835c73ca24/volumes"]);

@@ -22,7 +22,7 @@ import { reportOf, UNGHOST } from "./unghost.ts";
 const containers = [{ name: "main" }];
 const WITH_API = ["--kubeconfig", STUB_KUBECONFIG, "--min-age", "0s"] as const;
 
-/** Twenty sandboxes that are all NotReady, of which Kubernetes has five different things to say. */
+/** Twenty NotReady sandboxes in five different situations in Kubernetes. */
 interface Twenty {
   readonly finished: readonly LabPod[];
   readonly static: readonly LabPod[];
@@ -90,7 +90,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("dead sandboxes and the Kubernetes A
     await expectAlive(node, kept);
     const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
     for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
-    // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
+    // Kubelet's directories prove that a pod is gone if it died with the node, but not if it ended orderly.
     const lost = [...twenty.recreated, ...twenty.gone].filter((_, index) => index % 2 === 1);
     expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
   });
@@ -157,7 +157,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("dead sandboxes and the Kubernetes A
     const { scan }: { readonly scan: { readonly peakMb: number } } = JSON.parse(measured);
     expect(scan.peakMb).toBeGreaterThan(10);
     expect(scan.peakMb).toBeLessThan(100);
-    // Twice, for it was run once to warm up.
+    // Twice, because of one warm-up run.
     const asked = Map.groupBy((await askedOfApi(node)).map(resource), (one) => one);
     expect([...asked].map(([name, requests]) => [name, requests.length]).toSorted()).toEqual([
       ["events", 2],
@@ -174,7 +174,7 @@ function resource(request: string): string {
   return /\/v1\/([a-z]+)/.exec(request)?.[1] ?? request;
 }
 
-/** Made in part by a power cut and in part by an orderly end, as on a node that has seen both. */
+/** Some from a power cut and some from an orderly end. */
 async function twentyDead(node: LabNode): Promise<Twenty> {
   const finished = await several(5, (index) => finishedPod(node, { name: `finished-${index}` }));
   const uids = ["0", "1", "2"].map((digit) => `5bd1e995a1b2c3d4e5f60718293a4b5${digit}`);
@@ -200,7 +200,7 @@ async function twentyDead(node: LabNode): Promise<Twenty> {
   return { finished, static: statics, recreated, gone, blocked };
 }
 
-/** As kubelet marks it: the uid of its sandbox is the hash of its manifest. */
+/** As kubelet annotates it: the uid of its sandbox is the hash of its manifest. */
 function staticPod(name: string, hash: string): PodSpec {
   const annotations = { "kubernetes.io/config.source": "file", "kubernetes.io/config.hash": hash };
   return { name, uid: hash, annotations };

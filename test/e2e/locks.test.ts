@@ -32,7 +32,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("run lock", { timeout: HANG_GUARD_MS
       }
     });
     expect((await killed).timedOut).toBe(true);
-    // From here on only the lock can be in the way.
+    // From here on only the lock can block.
     await node.writeFile(`${CNI_BIN_DIR}/stuck-10.88.200.1`, "#!/bin/sh\n", 0o755);
     const { code, report } = await heal(node);
 
@@ -55,7 +55,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("run lock", { timeout: HANG_GUARD_MS
 describe("a second agent on the node", { timeout: HANG_GUARD_MS }, () => {
   test("refuses with exit code 3 and names the first, with any state directory; a killed one blocks nothing", async () => {
     const node = await simulatedNode();
-    // The agent's engine has no foreign functions: a child takes the lock for it, and needs no flock(1) for that.
+    // The agent's engine has no FFI: a child takes the lock for it, without flock(1).
     const first = startAgent([...QUIET, ...node.where], { PATH: "/nowhere" });
     await first.logged("agent started");
 

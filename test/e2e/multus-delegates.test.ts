@@ -17,7 +17,7 @@ describe.skipIf(!HAS_MULTUS)(`below the daemon of thick multus${WHY_NO_MULTUS}`,
     await useThickMultus(node);
     const running = await runMultusPod(node, { name: "runs" });
     const pod = await runMultusPod(node, { name: "web" });
-    // It leaves a process behind that keeps its output open: only the session shows where that one comes from.
+    // It leaves a process that keeps its output open: only the session shows where it comes from.
     await orderAtGate(node, "DEL", "web", "sleep 1000000000 &\nexit 0\n", DELEGATE);
     await expect(node.cri.stopPodSandbox(pod.sandboxId, { timeoutMs: 1000 })).rejects.toThrow(RuntimeError);
     await liftOrder(node, "DEL", "web");
@@ -35,7 +35,7 @@ describe.skipIf(!HAS_MULTUS)(`below the daemon of thick multus${WHY_NO_MULTUS}`,
   });
 });
 
-/** By their programs. The runtime ends its own plugin, the shim, when its caller gives up. */
+/** By their programs. The runtime kills its own plugin, the shim, when its caller times out. */
 function deletionsOf(node: LabNode, sandboxId: string): readonly string[] {
   return processesOf(node)
     .filter(({ environment }) => environment.get("CNI_COMMAND") === "DEL")

@@ -9,10 +9,10 @@ import { keptPods, readyPods } from "./scanned-node.ts";
 const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };
 
 export const HAS_MULTUS = multus.available;
-/** For a title: why there is nothing to be tried. */
+/** For a title: why multus is not available. */
 export const WHY_NO_MULTUS = multus.available ? "" : `: skipped, ${multus.reason}`;
 
-/** A power cut under pods with multus; of the dead ones, one has an empty cache. */
+/** A power cut with pods on multus; one of the dead ones has an empty cache. */
 export async function multusPowerCut(node: LabNode) {
   const kept = await keptPods(node);
   await useMultus(node);

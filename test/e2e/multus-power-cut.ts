@@ -12,7 +12,7 @@ import { runAgain } from "./as-kubelet.ts";
 import { cniFiles } from "./healed-node.ts";
 import { kubeletKnows, runKubelet } from "./scanned-node.ts";
 
-/** A power cut under pods on thin multus; then a kubelet stand-in fails to bring each of them back. */
+/** A power cut with pods on thin multus; then a substitute of kubelet fails to restart each of them. */
 export async function powerCutUnderThinMultus(node: LabNode, count: number): Promise<readonly LabPod[]> {
   await useMultus(node);
   const pods: LabPod[] = [];
@@ -41,7 +41,7 @@ export async function expectAllRunAgain(node: LabNode, pods: readonly LabPod[]):
   });
 }
 
-/** What kubelet does with old sandboxes in its own time: stop and remove. Needs no help of unghost any more. */
+/** What kubelet does with old sandboxes later: stop and remove. Needs no help of unghost any more. */
 export async function expectKubeletCanRemove(node: LabNode, pods: readonly LabPod[]): Promise<void> {
   for (const { sandboxId } of pods) {
     await node.cri.stopPodSandbox(sandboxId, CALL);

@@ -24,7 +24,7 @@ describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeo
     const dry = await unghostIn(node, ["heal", "--dry-run", "--min-age", "0s"]);
     const report = await healAll(node, ["--min-age", "0s"]);
 
-    // No treatment is promised that thick multus has no use for.
+    // No step is planned that thick multus does not need.
     expect(dry.stdout).not.toContain("multus' DEL safe");
     expect(report.actions?.filter(({ finding }) => finding.startsWith("multus-"))).toEqual([]);
     expect(await listedIds(node)).toEqual([running.sandboxId]);
@@ -41,7 +41,7 @@ describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeo
     await node.cri.stopPodSandbox(pod.sandboxId, CALL);
     await node.cri.removePodSandbox(pod.sandboxId, CALL);
     await startMultusDaemon(node);
-    // As with kube-ovn, which keeps its addresses elsewhere.
+    // Like kube-ovn, which keeps its addresses elsewhere.
     await node.check(["sh", "-c", "rm /var/lib/cni/networks/cbr0/10.*"]);
 
     await stopDelegateDaemon(node);

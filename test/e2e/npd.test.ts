@@ -28,7 +28,7 @@ interface MonitorConfig {
 }
 
 const CONFIG: MonitorConfig = JSON.parse(readFileSync("deploy/node-problem-detector/unghost.json", "utf8"));
-/** It reads no more of what a plugin prints. */
+/** It reads no more of a plugin's output. */
 const MOST_READ = 4096;
 
 interface Condition {
@@ -38,7 +38,7 @@ interface Condition {
   readonly message: string;
 }
 
-/** Does with a plugin what node-problem-detector does: runs it with the rule's timeout, and judges exit code and stdout. */
+/** Runs a plugin like node-problem-detector: with the rule's timeout, judging exit code and stdout. */
 async function conditionBy(
   rule: Rule,
   node: LabNode,

@@ -107,7 +107,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
         },
       ]);
       const evidence = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
-      // Seen from outside the node's pid namespace its shim is another machine's; the cgroup shows the process all the same.
+      // From outside the node's pid namespace its shim belongs to another machine; the cgroup still shows the process.
       expect(evidence.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/runs in its cgroup/);
       expect(evidence.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
       expect(dead.map(({ class: name }) => name)).toEqual(["recover-duplicate-sandbox-name", "dead-after-crash"]);
@@ -224,7 +224,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
   });
 });
 
-/** Pods that run, one of them on the node's own network, and one that has finished in order. */
+/** Running pods, one of them in the host network, and one that finished orderly. */
 async function company(node: LabNode): Promise<{ readonly ready: readonly string[] }> {
   const labels = { app: "wéb", empty: "" };
   const busy = await runPod(node, { name: "busy", uid: "busy", labels, containers: [{ name: "main" }] });
@@ -234,7 +234,7 @@ async function company(node: LabNode): Promise<{ readonly ready: readonly string
   return { ready: [busy.sandboxId, quiet.sandboxId, host.sandboxId] };
 }
 
-/** One real pod, and copies of its record under other ids and names: 500 real ones would take minutes. */
+/** One real pod, and copies of its record with other ids and names: 500 real ones would take minutes. */
 async function manyRecords(node: LabNode, count: number): Promise<void> {
   const pod = await runPod(node, { name: "web-0000", uid: "web-0000" });
   const answer = await containerdCall(node, "containers.v1.Containers/Get", idMessage(pod.sandboxId));
@@ -262,7 +262,7 @@ function read(node: LabNode): MetadataFile {
   return source.value;
 }
 
-/** The database against containerd's own words: ids, kinds, names, labels, times, metadata, leases. */
+/** Compares the database with containerd's answers: ids, kinds, names, labels, times, metadata, leases. */
 function expectSame(file: MetadataFile, reported: ContainerdFacts): void {
   expect(file.damage).toEqual([]);
   expect(file.records.map(({ container: _extra, ...record }) => record)).toEqual(byId(reported.records));
@@ -292,7 +292,7 @@ function named(given: Parameters<typeof diagnoseOffline>[0]): readonly string[] 
   return diagnoseOffline(given).map(({ id }) => id);
 }
 
-/** What a containerd 2.0 that is cut off between its two writes leaves behind. */
+/** What a containerd 2.0 leaves that is killed between its two writes. */
 async function storeWithoutMetadata(node: LabNode, id: string): Promise<void> {
   const runtimeName = idMessage("io.containerd.runc.v2");
   const sandbox = Buffer.concat([idMessage(id), Buffer.from([0x12, runtimeName.length]), runtimeName]);

@@ -14,7 +14,7 @@ import { reportOf, UNGHOST } from "./unghost.ts";
 
 const SECOND_MS = 1000;
 
-/** With the default graces, and kubelet's directories as the truth about pods. */
+/** With the default grace periods, and kubelet's directories as the source of pods. */
 async function scanAsIs(node: LabNode): Promise<{ readonly code: number | null; readonly report: NodeReport }> {
   const result = await unghostIn(node, ["scan", "--timeout", "30s", "-o", "json"]);
   return { code: result.code, report: reportOf(result) };

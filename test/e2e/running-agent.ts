@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { UNGHOST } from "./unghost.ts";
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const APPEARS_MS = 120_000;
 
 export interface AgentLine {
@@ -24,7 +24,7 @@ export interface RunningAgent {
   /** Waits until such a line was logged. */
   logged(msg: string, isIt?: (line: AgentLine) => boolean): Promise<AgentLine>;
   signal(name: NodeJS.Signals): void;
-  /** Asks it to end as a service manager does; gives its exit code. */
+  /** Stops it like a service manager; returns its exit code. */
   stop(): Promise<number | null>;
   /** Its stderr. */
   stderr(): string;
@@ -68,7 +68,7 @@ export function startAgent(args: readonly string[], env: Readonly<Record<string,
   };
 }
 
-/** The findings that it says it has healed. */
+/** The findings that it logged as healed. */
 export function healedBy({ lines }: Pick<RunningAgent, "lines">): readonly string[] {
   return lines.filter(({ msg }) => msg === "ghost healed").map(({ finding }) => finding ?? "");
 }

@@ -8,7 +8,7 @@ import { UNGHOST } from "./unghost.ts";
 
 const APPEARS_MS = 60_000;
 
-/** A heal that runs in the node while the test goes on. */
+/** A heal that runs in the node during the test. */
 export interface RunningHeal {
   readonly ended: Promise<CommandResult>;
   hasEnded(): boolean;

@@ -12,7 +12,7 @@ import { classesOf, GUARD_MS, problemsOf, reportOf, simulatedNode, UNGHOST, ungh
 
 const ESCAPE = "\u001b";
 
-/** A node that lost power under some pods, one of which had finished before. */
+/** A node that lost power with some pods, one of which had finished before. */
 async function crashedNode() {
   const node = await simulatedNode();
   node.addSandboxes(3, { state: "ready" });
@@ -34,7 +34,7 @@ describe("formats", () => {
 
     expect(yaml.code).toBe(1);
     const report = reportOf({ ...yaml, stdout: JSON.stringify(parse(yaml.stdout)) });
-    // Two scans: the time of the boot is reckoned from the time of the scan, and what died with it is dated by it.
+    // Two scans: the boot time is computed from the time of the scan, and dead sandboxes are dated by it.
     const { observedAt, boot } = report;
     const undated = (of: NodeReport) => ({ ...of, observedAt, boot, findings: of.findings.map(withoutSince) });
     expect(undated(reportOf(json))).toEqual(undated(report));

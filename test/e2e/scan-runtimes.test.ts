@@ -10,7 +10,7 @@ import { problemsOf, reportOf, simulatedNode, unghost } from "./unghost.ts";
 const CONTAINERD = "/run/containerd/containerd.sock";
 const CRIO = "/run/crio/crio.sock";
 
-/** A second runtime, which is distinguished by its version. */
+/** A second runtime, with another version. */
 async function secondRuntime(node: SimulatedNode, place: string): Promise<void> {
   const socket = join(node.root, place);
   mkdirSync(dirname(socket), { recursive: true });
@@ -23,7 +23,7 @@ function write(node: SimulatedNode, path: string, content: string): void {
   writeFileSync(join(node.root, path), content);
 }
 
-/** As much of a process as says who it is and how it was started. */
+/** The parts of /proc that show a process and its arguments. */
 function runProcess(node: SimulatedNode, pid: number, argv: readonly string[]): void {
   const name = argv[0]?.split("/").at(-1) ?? "";
   const stat = `${pid} (${name}) S 1 ${pid} ${pid} 0 -1 4194560 ${"0 ".repeat(12)}10 0 0\n`;

@@ -14,13 +14,16 @@ const EXIT_OF_VERDICT = { healthy: 0, degraded: 1, ghosts: 1, unknown: 2 } as co
 const isReport = new Ajv2020({ validateFormats: false }).compile<NodeReport>(JSON.parse(readFileSync(SCHEMA, "utf8")));
 
 const WITHOUT_KUBERNETES = ["--no-kube"] as const;
-/** For classes that wait until they are sure: a test has just made what they would wait for. */
+/** For classes with minimum ages, because the test has just created their subjects. */
 const NO_WAITING = ["--min-age", "0s", "--inflight-grace", "0s"] as const;
 export const AT_ONCE = [...WITHOUT_KUBERNETES, ...NO_WAITING] as const;
-/** Kubelet's own directories are the truth about pods. */
+/** Kubelet's own directories are the source of pods. */
 export const WITH_KUBELET = NO_WAITING;
 
-/** Runs `unghost scan -o json` in the node; the report keeps the published schema, and the exit code its verdict. */
+/**
+ * Runs `unghost scan -o json` in the node; checks the report with the published schema, and the exit code with the
+ * verdict.
+ */
 export async function scan(node: LabNode, flags: readonly string[] = WITHOUT_KUBERNETES): Promise<NodeReport> {
   const command = [UNGHOST, "scan", "--timeout", "30s", "-o", "json", ...flags];
   const { stdout, stderr, code } = await node.exec(command, { timeoutMs: SCAN_MS });
@@ -32,23 +35,23 @@ export async function scan(node: LabNode, flags: readonly string[] = WITHOUT_KUB
   return report;
 }
 
-/** From now on the kubelet has not finished with these pods. */
+/** Creates kubelet's directories of these pods. */
 export function kubeletKnows(node: LabNode, ...pods: readonly Pick<LabPod, "ref">[]): void {
   for (const { ref } of pods) mkdirSync(node.path(`/var/lib/kubelet/pods/${ref.uid}`), { recursive: true });
 }
 
-/** A process that goes by kubelet's name is all that a scan knows a kubelet by. */
+/** A process with kubelet's name, by which a scan finds a kubelet. */
 export async function runKubelet(node: LabNode, flags: readonly string[] = []): Promise<void> {
   await node.writeFile("/opt/kubelet", "#!/bin/sh\nwhile :; do sleep 1000; done\n", 0o755);
   await node.check(["sh", "-c", `setsid /opt/kubelet ${flags.join(" ")} </dev/null >/dev/null 2>&1 &`]);
 }
 
-/** What a report says in one line a finding: class and subject, sorted. */
+/** One line per finding: class and subject, sorted. */
 export function named(report: Pick<NodeReport, "findings">): readonly string[] {
   return report.findings.map(({ id }) => id).toSorted();
 }
 
-/** What a finding must never be about: pods that run, one that has finished, and one that runs again. */
+/** Pods that must never be in a finding: running ones, a finished one, and one that runs again. */
 export interface Company {
   readonly ready: readonly LabPod[];
   readonly kept: readonly LabPod[];
@@ -62,7 +65,7 @@ export async function company(node: LabNode): Promise<Company> {
 const AGAIN = { name: "again", uid: "again" } as const;
 const containers = [{ name: "main" }] as const;
 
-/** A pod that has finished, and the first sandbox of one that readyPods() runs again. */
+/** A finished pod, and the first sandbox of one that readyPods() runs again. */
 export async function keptPods(node: LabNode): Promise<readonly LabPod[]> {
   return [await finishedPod(node, AGAIN), await finishedPod(node, { name: "done" })];
 }

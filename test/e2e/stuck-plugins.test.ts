@@ -13,9 +13,9 @@ import { UNGHOST } from "./unghost.ts";
 
 const SHAPES = Object.keys(STUCK_PLUGINS) as StuckPlugin[];
 const NETWORK = "/var/lib/cni/networks/cbr0";
-/** Far beyond every deadline used here, and far below what the plugins sleep. */
+/** Far above every deadline used here, and far below the sleep of the plugins. */
 const GUARD_MS = 120_000;
-/** As a shell counts a child that SIGKILL ended. */
+/** A shell's exit code for a child killed by SIGKILL. */
 const KILLED = 128 + 9;
 
 async function stuckLeases(node: LabNode): Promise<void> {
@@ -26,7 +26,7 @@ function leases(node: LabNode): readonly string[] {
   return readdirSync(node.path(NETWORK)).filter((name) => name.startsWith("10.88.200."));
 }
 
-/** Of the plugins and what they started, except daemons, which cannot be found. */
+/** Of the plugins and their children, except for daemons, which cannot be found. */
 async function livePlugins(node: LabNode): Promise<readonly string[]> {
   if (!existsSync(node.path(STUCK_PIDS))) return [];
   const pids = readFileSync(node.path(STUCK_PIDS), "utf8").trim().split("\n");

@@ -6,22 +6,22 @@ import { type CommandOptions, type CommandResult, run } from "../../lab/command.
 import { type SimulatedNode, startSimulatedNode } from "../../lab/simulated/node.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 
-/** The built executable. UNGHOST_BIN names another build. */
+/** The built executable. UNGHOST_BIN overrides it. */
 export const UNGHOST = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
 
-/** Only against hanging: no test measures time with it. */
+/** Only a hang guard: no test measures time with it. */
 export const GUARD_MS = 60_000;
 
 const validate = new Ajv2020({ validateFormats: false }).compile<NodeReport>(
   JSON.parse(readFileSync("docs/schema/node-report.v1.json", "utf8")),
 );
 
-/** Runs unghost with an environment of its own. */
+/** Runs unghost with its own environment. */
 export function unghost(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   return run([UNGHOST, ...args], { timeoutMs: GUARD_MS, ...options, env: { PATH: "/usr/bin:/bin", ...options.env } });
 }
 
-/** The report in what a scan printed, after it was found to be as published. */
+/** The report in a scan's output, validated against the schema. */
 export function reportOf({ stdout, stderr }: CommandResult): NodeReport {
   const report: unknown = JSON.parse(stdout || fail(`nothing on stdout; stderr: ${stderr}`));
   if (validate(report)) return report;
@@ -32,7 +32,7 @@ function fail(message: string): never {
   throw new Error(message);
 }
 
-/** Sandbox-related findings have an id and a pod; others are not what these tests are about. */
+/** Only findings about sandboxes, with their pod. */
 export function classesOf(report: NodeReport): readonly string[] {
   return report.findings.map((finding) => finding.class);
 }
@@ -42,7 +42,7 @@ export function problemsOf(report: NodeReport): readonly string[] {
   return report.problems.map(({ source, problem, next }) => `${source}: ${problem} | ${next ?? ""}`);
 }
 
-/** A node without root, gone after the test, and how to scan it. */
+/** A node without root, removed after the test, and the flags to scan it. */
 export async function simulatedNode(): Promise<SimulatedNode & { readonly where: readonly string[] }> {
   const node = await startSimulatedNode();
   onTestFinished(() => node.close());

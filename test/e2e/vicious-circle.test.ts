@@ -11,7 +11,7 @@ import { AT_ONCE, readyPods, scan } from "./scanned-node.ts";
 const LOOP = { name: "loop", uid: "loop" } as const;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a crash loop caused by a ghost", { timeout: HANG_GUARD_MS }, () => {
-  // Newer ones forgive an empty cache: there it drives nothing.
+  // Newer versions ignore an empty cache: there it causes nothing.
   test("is reported beside its cause, and ends with it (containerd 1.6)", async () => {
     const node = await start({ runtime: "1.6" });
     for (const attempt of [3, 4]) await endPause(node, await runPod(node, { ...LOOP, attempt }));

@@ -47,7 +47,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an attachment whose volume is in us
     await apiKnows(node, writer.ref, claiming("data"));
     await node.check(["umount", "-l", `${dir}/mount`]);
 
-    // One source less each time, until only the container itself is left to show the use.
+    // Removes one source after the other, until only the container itself shows the use.
     await expectRefused(node, stuck, "pod-uses-volume");
     await apiForgets(node, writer.ref);
     await expectRefused(node, stuck, "kubelet-has-record");

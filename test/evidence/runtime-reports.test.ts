@@ -63,7 +63,7 @@ const GENUINE: readonly (readonly [string, string])[] = [
 const [, genuine] = GENUINE[3] ?? ["", ""];
 const hook = `command 'sh -c x' exited with 1: ${RPC}${LOCK}`;
 
-/** Lines that contain all of the above, and by which somebody else speaks. */
+/** Lines that contain all of the above, but were written by another party. */
 const FORGED: readonly (readonly [string, string])[] = [
   [
     "a lifecycle hook's output",
@@ -130,7 +130,7 @@ const FORGED: readonly (readonly [string, string])[] = [
   ["the bare answer", `${RPC}${LOCK}`],
 ];
 
-/** A finished pod that Kubernetes keeps on purpose: only a proven lock takes it away. */
+/** A finished pod that Kubernetes keeps on purpose: only a proven lock makes it a finding. */
 const kept: NodeParts = {
   sandboxes: [sandboxOf("a")],
   containers: [containerOf("a", { exit: FINISHED })],

@@ -16,5 +16,5 @@ export const positives: readonly Case[] = [
 
 export const negatives: readonly Case[] = ordinary;
 
-/** Lines of our own making in the shapes in which such errors reach people. */
+/** Synthetic lines in the formats of real errors. */
 export const corpus: readonly Case[] = [...positives, ...negatives];

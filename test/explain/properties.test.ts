@@ -57,7 +57,7 @@ describe("explain on arbitrary input", () => {
   });
 });
 
-/** Fragments that start many attempts of some signature, and end none. */
+/** Fragments that start many matches of a signature, and complete none. */
 const HOSTILE: readonly string[] = [
   "\\",
   '\\"',
@@ -97,7 +97,8 @@ describe("time is linear in the length of", () => {
       const small = cheapest(() => recognise(part), 5);
       const large = cheapest(() => recognise(whole), 2);
 
-      // Sixteen times the text: linear means sixteen times the time, quadratic 256. A noisy machine may lie by a factor.
+      // Sixteen times the text: linear means sixteen times the time, quadratic 256. The factor allows for a noisy
+      // machine.
       expect(large).toBeLessThan(small * 80 + 100);
     },
     60_000,
@@ -128,7 +129,7 @@ describe("time is linear in the length of", () => {
   }, 60_000);
 });
 
-/** Milliseconds of this thread's own CPU time, so that other processes on the machine do not count. */
+/** Milliseconds of this thread's own CPU time, so that other processes do not count. */
 function cheapest(run: () => unknown, times: number): number {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < times; round++) {

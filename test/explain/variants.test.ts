@@ -7,7 +7,7 @@ type Variant = (line: string) => string;
 
 const escaped = (line: string) => line.replaceAll("\\", "\\\\").replaceAll('"', '\\"');
 
-/** The envelopes in which the same error reaches people. */
+/** The envelopes of the same error. */
 const ENVELOPES: Readonly<Record<string, Variant>> = {
   "escaped once": escaped,
   "escaped twice": (line) => escaped(escaped(line)),

@@ -2,7 +2,7 @@ import type { Step } from "../../src/evidence/step.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 
-/** An action of these kinds of steps, of which only the kinds matter to a fleet. */
+/** An action with these kinds of steps; only the kinds matter to a fleet. */
 export function actionOf(steps: readonly Step[], followUps: readonly Step[] = []): PlannedAction {
   return {
     finding: {

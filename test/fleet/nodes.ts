@@ -1,7 +1,7 @@
 import type { MemoryCluster } from "../support/memory-cluster.ts";
 import type { VirtualTime } from "../support/virtual-time.ts";
 
-/** A node that turned so just now; without a condition where none is given. */
+/** A node whose condition changed just now; without a condition if none is given. */
 export function putNode(
   { store }: MemoryCluster,
   time: VirtualTime,

@@ -40,7 +40,7 @@ function fleetOf(): Fleet {
   };
 }
 
-/** A place that was got, or a failing test. */
+/** Returns the slot, or fails the test. */
 async function got(taking: ReturnType<Slots["take"]>) {
   const answer = await taking;
   if (answer.kind !== "held") throw new Error(`taken by ${answer.by.join(", ")}`);
@@ -155,7 +155,10 @@ describe("a slot", () => {
 const SLOTS = 3;
 const NODES = 20;
 
-/** Twenty nodes that are always ill, heal for a while and die now and then in it; a fifth of all writes is a conflict. */
+/**
+ * Twenty nodes that are always unhealthy, heal for a while and sometimes die meanwhile; a fifth of all writes is a
+ * conflict.
+ */
 async function simulate(
   random: () => number,
 ): Promise<{ readonly mostAtOnce: number; readonly healed: ReadonlySet<string> }> {
@@ -172,7 +175,7 @@ async function simulate(
     let dead = false;
     const never = new Promise<never>(() => undefined);
     const real = time.timing({ wallClockOffMs: (random() - 0.5) * 7_200_000, random });
-    // A dead process never wakes up, and nothing that it asked for comes back to it.
+    // A dead process never wakes up, and its requests never return.
     const timing: Timing = {
       ...real,
       sleep: async (milliseconds, signal) => {

@@ -23,7 +23,7 @@ import type { Workshop } from "./workshop.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;
 
-/** Enough for every step; each takes its own part. */
+/** The dependencies of every step; each uses its own part. */
 export interface FakeTools extends HealContext, Omit<RuntimeAccess, "close"> {
   readonly cluster?: OpenCluster;
   readonly conf: CniConfig | undefined;
@@ -34,19 +34,19 @@ export interface FakeTools extends HealContext, Omit<RuntimeAccess, "close"> {
   readonly turn: Turn;
 }
 
-/** What a fake node has. Everything that is not named is readable and empty. */
+/** The content of a fake node. Everything else is readable and empty. */
 export interface FakeNode {
   readonly sandboxes?: readonly PodSandbox[];
   readonly containers?: readonly Container[];
   readonly tasks?: readonly Task[] | Error;
   readonly processes?: FakeProcesses | (() => FakeProcesses);
-  /** undefined where the runtime is CRI-O. */
+  /** Undefined if the runtime is CRI-O. */
   readonly containerdFacts?: Partial<ContainerdFacts> | undefined;
   readonly cri?: Partial<CriClient>;
   readonly tools?: Partial<FakeTools>;
 }
 
-/** Takes a step, and returns its journal entry. */
+/** Executes a step, and returns its journal entry. */
 export async function journalOf(
   shop: Workshop,
   step: Promise<StepResult>,
@@ -56,7 +56,7 @@ export async function journalOf(
   return { result, history: (await readHistory(shop.stateDir.journal)).records };
 }
 
-/** The tools of a step on a node of which the given parts are known; unexpected calls fail the test. */
+/** The dependencies of a step on a fake node; unexpected calls fail the test. */
 export function fakeTools(shop: Workshop, node: FakeNode = {}): FakeTools {
   return {
     stateDir: shop.stateDir,
@@ -132,7 +132,7 @@ function unexpected(what: string): Promise<never> {
   return Promise.reject(new Error(`unexpected ${what}`));
 }
 
-/** A call without a deadline would hang with a runtime that hangs: it fails the test. */
+/** A call without a timeout would hang with a hung runtime: it fails the test. */
 function withDeadlines<T extends object>(client: T): T {
   return new Proxy(client, {
     get(target, name, receiver) {

@@ -38,7 +38,7 @@ async function settle(stateDir: string): Promise<readonly Recovery[]> {
   return session.recoveries;
 }
 
-/** Every file is in exactly one of the two places, whole; what is in quarantine is in the journal; nothing is open. */
+/** Every file is complete in exactly one of the two places; quarantined files are in the journal; no entry is open. */
 async function expectNothingLost(stateDir: string, caches: string): Promise<void> {
   const layout = stateDirLayout(stateDir);
   const { records, problems } = await readHistory(layout.journal);
@@ -87,7 +87,7 @@ for (const { name, cachesUnder, runs } of layouts) {
         rmSync(root, { recursive: true, force: true });
         rmSync(caches, { recursive: true, force: true });
       }
-      // With four files always on their way, a kill that interrupts nothing would mean that nothing was tested.
+      // With four moves always in flight, a kill that interrupts nothing would mean that nothing was tested.
       expect(hows.length).toBeGreaterThan(0);
       expect(hows.filter((how) => how === "lost" || how === "unsettled")).toEqual([]);
     });

@@ -29,7 +29,7 @@ function planned(): Planned {
   return { ...scan, plan: planHealing(scan.diagnosis, POLICY) };
 }
 
-/** Runs an empty plan and gives what was carried out in its place, and what was scanned. */
+/** Runs an empty plan and returns what was executed instead, and what was scanned. */
 async function run(shown: Planned, changed: Partial<PipelineOptions> = {}) {
   const started: Planned[] = [];
   const scans: Scanned[] = [];

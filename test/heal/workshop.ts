@@ -10,13 +10,13 @@ import { type JournalAction, type JournalId, journalIds } from "../../src/heal/j
 import { type JournalOptions, openJournal } from "../../src/heal/journal/journal.ts";
 import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
 
-/** A clock that starts at a fixed moment and moves on by a second whenever it is read. */
+/** A clock that starts at a fixed time and advances by a second at each read. */
 export function steppingClock(): () => Date {
   let now = Date.UTC(2024, 0, 31, 10, 15, 30);
   return () => new Date((now += 1000));
 }
 
-/** Chance that anybody can repeat. */
+/** Reproducible random numbers. */
 export function steadyRandom(seed = 1): () => number {
   let state = seed;
   return () => {
@@ -31,7 +31,7 @@ export const WHY = {
   subject: { type: "file", path: "/var/lib/cni/results/example" },
 } as const;
 
-/** For steps that only write down why they are taken. */
+/** For steps that only journal their reason. */
 export const FINDING: Finding = {
   id: "dead-after-crash/x",
   class: "dead-after-crash",
@@ -46,7 +46,7 @@ export const FINDING: Finding = {
 
 export const STOP: JournalAction = { kind: "stop-sandbox", sandboxId: "f".repeat(64) };
 
-/** A directory for the state, one for the caches, and a journal between them. */
+/** A directory for the state, one for the caches, and a journal. */
 export interface Workshop extends HealContext {
   readonly caches: string;
   readonly newId: () => JournalId;
@@ -89,7 +89,7 @@ export function valueOf<T>(outcome: { ok: true; value: T } | { ok: false; refusa
   return outcome.value;
 }
 
-/** A second file system, if this machine has one beside that of the temporary directory. */
+/** A second file system, if this machine has one besides that of the temporary directory. */
 export function otherFileSystem(): string | undefined {
   for (const candidate of ["/dev/shm", "/run", "/var/tmp"]) {
     const stats = statSync(candidate, { throwIfNoEntry: false });
@@ -105,7 +105,7 @@ export function otherFileSystem(): string | undefined {
   return undefined;
 }
 
-/** A session of this very process that does not wait for the lock. */
+/** A session of this process that does not wait for the lock. */
 export function sessionOf(stateDir: string): SessionOptions {
   return {
     stateDir,
@@ -121,7 +121,7 @@ export function sessionOf(stateDir: string): SessionOptions {
 
 const elsewhere = otherFileSystem();
 
-/** Where the caches lie as the quarantine sees it: a move is a rename or a copy. */
+/** The location of the caches relative to the quarantine: a move is a rename or a copy. */
 export const LAYOUTS = [
   { name: "within one file system", cachesUnder: undefined, runs: true },
   { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined },

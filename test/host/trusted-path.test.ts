@@ -7,7 +7,7 @@ import { asUnprivileged, fill, isRoot, tempDir } from "../snapshot/temp-dir.ts";
 
 const UNPRIVILEGED_UID = 65534;
 
-/** A node with a plugin directory, as root keeps it. */
+/** A node with a plugin directory of root. */
 function node(): string {
   return fill(tempDir(), { "opt/cni/bin/bridge": "x", "var/lib/.keep": "" });
 }

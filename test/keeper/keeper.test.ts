@@ -9,13 +9,13 @@ import { type Keeper, type KeeperOptions, openKeeper } from "../../src/keeper/ke
 import { syncEntries } from "../../src/keeper/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const GUARD_MS = 30_000;
 
 interface Kept {
   readonly dir: string;
   readonly keeper: Keeper;
-  /** `directory/name` of every file that was synced, in order. */
+  /** `directory/name` of every synced file, in order. */
   readonly synced: readonly string[];
   readonly wasSynced: (path: string) => Promise<true>;
 }
@@ -211,7 +211,7 @@ describe("the keeper", () => {
     const dir = scratchDir();
     const synced = new Set<string>();
     const { keeper } = keep(dir, {
-      // Without the disk, whose speed decides the pauses.
+      // Without the disk, whose speed determines the pauses.
       sync: async (_path, names) => {
         const list = [...names];
         for (const name of list) synced.add(name);

@@ -22,7 +22,7 @@ function publish(root: string): { close(): void } {
   return published;
 }
 
-// What doctor trusts has to be root's.
+// doctor trusts only files of root.
 describe.skipIf(process.getuid?.() !== 0)("keeper state file (needs root)", () => {
   test("is read by others while the keeper runs, and not after its end", () => {
     const root = scratchDir();

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { tempDir } from "../support/temp-dir.ts";
 
-/** A folder that goes after the test. */
+/** A directory that is removed after the test. */
 export function scratchDir(): string {
   const dir = tempDir();
   onTestFinished(() => dir.remove());

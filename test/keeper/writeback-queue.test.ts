@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { writebackQueue } from "../../src/keeper/writeback-queue.ts";
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const GUARD_MS = 30_000;
 
 function recordingQueue(first: Promise<void>) {

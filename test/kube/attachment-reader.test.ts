@@ -19,7 +19,7 @@ function named(handle: string, parts: Parameters<typeof attachmentObject>[0] = {
   return attachmentObject({ name: attachmentName(handle, "driver.example", "n1"), volume: `pv-${handle}`, ...parts });
 }
 
-/** An API server with pages, as the real one makes them without resourceVersion=0. */
+/** An API server with pagination, like the real one without resourceVersion=0. */
 function cluster(attachments: Attachment[]) {
   const requests: string[] = [];
   const api = fakeApi({
@@ -74,7 +74,7 @@ describe("the attachments of a node in a small cluster", () => {
 
     expect(await names()).toHaveLength(1);
     expect(takeRequests()).toEqual([`${PATH}?limit=500`]);
-    // One hangs: it is asked for each time.
+    // One hangs: it is requested each time.
     expect(await names()).toHaveLength(1);
     expect(takeRequests()).toHaveLength(1);
     pass(11);
@@ -104,7 +104,7 @@ describe("the attachments of a node in a large cluster", () => {
     }
 
     const pages = takeRequests().filter((path) => path.startsWith(`${PATH}?`)).length;
-    // 20,000 at 100 a minute are a list every 200 minutes; the first comes at a random time.
+    // 20,000 at 100 per minute are a list every 200 minutes; the first is at a random time.
     expect(pages * 500).toBeLessThanOrEqual(20_000 * 9);
     expect(pages * 500).toBeGreaterThanOrEqual(20_000 * 6);
   });

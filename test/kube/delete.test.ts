@@ -7,7 +7,7 @@ import { deleteAttachment } from "../../src/kube/volume-attachments.ts";
 
 const MEANT = { name: "csi-1", uid: "uid-1", resourceVersion: "71" } as const;
 
-/** An API server that answers everything with one code, and remembers what it was asked. */
+/** An API server that answers everything with one code, and records its requests. */
 async function serve(code: number): Promise<{ readonly api: Api; readonly asked: readonly string[] }> {
   const asked: string[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

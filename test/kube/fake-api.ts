@@ -1,6 +1,6 @@
 import type { Api } from "../../src/kube/api.ts";
 
-/** An API that answers what it is given and nothing else: any other request fails the test. */
+/** An API with only these answers: any other request fails the test. */
 export function fakeApi(answers: Partial<Api>): Api {
   const refuse = (what: string) => (path: string) => Promise.reject(new Error(`unexpected ${what} ${path}`));
   return {
@@ -17,13 +17,13 @@ export function fakeApi(answers: Partial<Api>): Api {
   };
 }
 
-/** Keeps what is deleted, as path and options in turn, and counts how often it is closed. */
+/** Records deletions, as path and options in turn, and counts how often it is closed. */
 export interface RecordingApi extends Api {
   readonly deleted: readonly unknown[];
   closed: number;
 }
 
-/** `onDelete` changes what `get` answers from then on, or throws what the deletion fails with. */
+/** `onDelete` changes later answers of `get`, or throws the error of the deletion. */
 export function recordingApi(get: Api["get"], onDelete: () => void): RecordingApi {
   const deleted: unknown[] = [];
   const api: RecordingApi = {

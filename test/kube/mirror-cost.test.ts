@@ -11,7 +11,7 @@ const PODS = 110;
 const EVENTS = 5000;
 const ATTACHMENTS = 12;
 
-/** A node where every pod waits for its sandbox and its volume, in a cluster that complains of it without end. */
+/** A node where every pod waits for its sandbox and its volume, in a cluster with many events about it. */
 function crowded(store: Store): void {
   for (let index = 0; index < PODS; index++) {
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: `data-${index}` } }];
@@ -54,7 +54,7 @@ describe("110 waiting pods and 5,000 events", () => {
       expect(rig.takeRequests().length).toBeLessThanOrEqual(3);
       expect(facts.pods).toHaveLength(PODS + 1);
       expect(facts.events?.length).toBeGreaterThan(0);
-      // Whose volumes they are is remembered.
+      // Their volumes are cached.
       expect(facts.unattached?.map(({ claim }) => claim?.name)).toEqual(
         first.unattached?.map(({ claim }) => claim?.name),
       );

@@ -21,13 +21,13 @@ export interface MirrorRig {
   readonly kubeconfig: string;
   readonly changes: () => number;
   setMood(mood: Mood): void;
-  /** The token that the server takes from now on, and the one that the node has. */
+  /** The token that the server accepts from now on, and the one of the node. */
   setTokens(tokens: { readonly server: string; readonly file: string }): void;
   facts(hasDeadSandboxes?: boolean): Promise<ClusterFacts>;
   failure(hasDeadSandboxes?: boolean): Promise<string | undefined>;
-  /** Until the mirror shows it. */
+  /** Waits until the mirror has it. */
   until(shown: (pods: readonly ApiPod[]) => boolean): Promise<void>;
-  /** Requests since it was last asked for. */
+  /** Requests since the last call. */
   takeRequests(): readonly string[];
 }
 
@@ -36,13 +36,13 @@ export interface MirrorRigOptions {
   readonly fill?: (store: Store) => void;
   readonly user?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
-  /** How the server is from the start. */
+  /** The initial behaviour of the server. */
   readonly mood?: Mood;
 }
 
 let known: { readonly authority: Authority; readonly serving: KeyPair } | undefined;
 
-/** Made once: every key takes openssl a moment. */
+/** Cached, because every key takes openssl a moment. */
 function identity(): { readonly authority: Authority; readonly serving: KeyPair } {
   if (known !== undefined) return known;
   const dir = mkdtempSync(join(tmpdir(), "unghost-mirror-ca-"));
@@ -63,7 +63,7 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
   store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
   putPod(store, "web-1");
   fill?.(store);
-  // A token goes over verified connections only.
+  // A token is sent only over verified connections.
   const { authority, serving } = identity();
   const api = await serveStubApi({
     store,
@@ -133,7 +133,7 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
   };
 }
 
-/** Believes what it heard for as long as any test takes. */
+/** Trusts its data for as long as any test takes. */
 export const TRUSTING: Trust = { brokenMs: 60_000, silentMs: 600_000, silentWhileUnhealthyMs: 600_000 };
 
 export function putPod(store: Store, name: string, parts: object = {}): void {

@@ -29,17 +29,17 @@ export interface Asking {
   readonly server?: string;
   /** More settings of the cluster. */
   readonly cluster?: Readonly<Record<string, unknown>>;
-  /** Whether the runtime shows anything dead. */
+  /** Whether the runtime lists a dead sandbox. */
   readonly hasDeadSandboxes?: boolean;
 }
 
 type Special = Readonly<Record<string, (asked: Asked) => Reply>>;
 
-/** A cluster with one server at a time, and somebody who asks it with a kubeconfig. */
+/** A cluster with one server at a time, and a client with a kubeconfig. */
 export interface Rig {
   readonly ca: Authority;
   readonly kubeconfig: string;
-  /** Answers for the paths given; the others are as on an ordinary small cluster. */
+  /** Answers for the given paths; the others are as in an ordinary small cluster. */
   serve(special?: Special): Promise<StubServer>;
   serveWith(
     answer: (asked: Asked) => Reply,

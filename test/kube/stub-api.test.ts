@@ -5,7 +5,7 @@ import { type Api, openApi, type PatchKind } from "../../src/kube/api.ts";
 import type { WatchEvent } from "../../src/kube/watch-events.ts";
 import { nodeObject, podObject } from "./stub-server.ts";
 
-/** The client and the lab's server, each of which keeps the other honest. */
+/** The client and the lab's server, tested against each other. */
 async function start(
   options: Partial<StubApiOptions> = {},
 ): Promise<{ readonly store: Store; readonly stub: StubApi; readonly api: Api }> {

@@ -13,7 +13,7 @@ export interface Asked {
   readonly client: string | undefined;
 }
 
-/** An object is answered as JSON, text as it is; or the response is taken over altogether. */
+/** An object is answered as JSON, text as it is; or the handler writes the response. */
 export type Reply =
   | { readonly status?: number; readonly headers?: Readonly<Record<string, string>>; readonly body: unknown }
   | ((response: ServerResponse) => void);
@@ -24,7 +24,7 @@ export interface StubServer {
   close(): Promise<void>;
 }
 
-/** An API server that answers as the test says, over TLS where it is given a certificate. */
+/** An API server with the test's answers, over TLS if it has a certificate. */
 export async function startStub(
   answer: (asked: Asked) => Reply,
   tls?: KeyPair & { readonly ca: string },
@@ -77,7 +77,7 @@ export interface PodParts {
   readonly deletionTimestamp?: string;
 }
 
-/** A pod as an API server shows it, with some of the much that is of no interest here. */
+/** A pod like in an API server's answer, with some irrelevant fields. */
 export function podObject({ name, uid, namespace = "default", node = "n1", phase = "Running", ...marks }: PodParts) {
   return {
     apiVersion: "v1",

@@ -1,4 +1,4 @@
-/** What a cluster keeps about one CSI volume, as its API shows it. */
+/** The API objects of one CSI volume. */
 export const VOLUME = "pvc-4b1d";
 export const HANDLE = "vol-0d5c";
 export const DRIVER = "driver.example";

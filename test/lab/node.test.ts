@@ -164,8 +164,8 @@ async function exitOf(
 }
 
 /**
- * What a node could have left on the machine, apart from its own folder and cgroups, which carry its id. Mounts below a
- * lab folder are disks of other tests' nodes; a node that leaves its own there cannot remove its folder.
+ * What a node could have left on the machine, apart from its own directory and cgroups, which have its id. Mounts below
+ * a lab directory are disks of other tests' nodes; a node that leaves its own there cannot remove its directory.
  */
 function machine(): unknown {
   const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");

@@ -4,7 +4,7 @@ import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
 import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import { UNGHOST } from "../e2e/unghost.ts";
 
-/** Why the tests of the real node are skipped here; undefined where they run. */
+/** Why the tests of the real node are skipped here; undefined if they run. */
 export const NO_REAL_NODE = whyNoRealNode();
 export const HANG_GUARD_MS = 600_000;
 export const CALL = { timeoutMs: 60_000 } as const;
@@ -23,14 +23,14 @@ afterEach(async () => {
   }
 });
 
-/** A node that is destroyed after the test, however it ends. No scan or heal on it reports healthy while pods wait. */
+/** A node that is destroyed after the test. No scan or heal on it may report healthy while pods wait. */
 export async function start(options: NodeOptions = {}): Promise<LabNode> {
   const node = await startNode({ ...options, watch: watchVerdicts(UNGHOST) });
   nodes.push(node);
   return node;
 }
 
-/** Plays somebody who acts on a node until the test ends; he has gone before the node does. */
+/** Runs a background actor on a node until the test ends; it is stopped before the node is destroyed. */
 export function play(part: (stop: AbortSignal) => Promise<void>): void {
   const stop = new AbortController();
   const playing = part(stop.signal);
@@ -40,7 +40,7 @@ export function play(part: (stop: AbortSignal) => Promise<void>): void {
   });
 }
 
-/** One test for each containerd; the title says so, and why, where one of them cannot be had. */
+/** One test for each containerd; the title contains the version, and the reason if it is not available. */
 export function eachRuntime(title: string, body: (runtime: "1.6" | "2.3") => Promise<void>): void {
   test(`${title} (containerd 1.6)`, () => body("1.6"));
   const missing = containerd2?.available === false ? `: skipped, ${containerd2.reason}` : "";

@@ -8,7 +8,7 @@ import { waitingPods } from "../../lab/waiting-pods.ts";
 import { kubeletKnows, runKubelet } from "../e2e/scanned-node.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE } from "./real-node.ts";
 
-/** Stands in for an unghost that always calls the node healthy. */
+/** A substitute of unghost that always reports healthy. */
 const BLIND = "/bin/true";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the watch over verdicts", { timeout: HANG_GUARD_MS }, () => {

@@ -17,7 +17,7 @@ import { HANG_GUARD_MS, start } from "../lab/real-node.ts";
 const RUNTIMES: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 const PODS = 24;
 
-/** Sandboxes of which a shim is at DEL. */
+/** Sandboxes for which a shim runs DEL. */
 function delsUnderWay(node: LabNode): number {
   const dels = processesOf(node).filter(({ environment }) => environment.get("CNI_COMMAND") === "DEL");
   return new Set(dels.map(({ environment }) => environment.get("CNI_CONTAINERID"))).size;

@@ -37,7 +37,7 @@ function found(node: LabNode, classId: string, ...flags: readonly string[]) {
   });
 }
 
-/** Pods whose ADD hangs because their delegate's daemon does, and kubelet's reports of it. */
+/** Pods whose ADD hangs because of their delegate's daemon, and kubelet's reports of it. */
 async function stuckPods(node: LabNode, running: LabPod) {
   await runKubelet(node);
   await hangDelegateDaemon(node);
@@ -81,7 +81,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`on containerd %s${WHY_NO_MULTUS}`, 
       await expectAlive(node, { ready: [running], kept: [] });
     });
 
-    // containerd 1.6.20 holds no lock while a plugin runs, and the same is a daemon that hangs.
+    // containerd 1.6.20 holds no lock while a plugin runs, so the same fault is a hung daemon.
     const wedges = runtime !== "1.6";
     test("reports and heals the CNI lock of containerd 2, held by hung ADDs while the configuration is rewritten", async () => {
       const { node, running } = await nodeWithPod();

@@ -17,7 +17,7 @@ import {
 const POLICY: HealPolicy = { ...AT_ONCE, allDead: false, cap: DEFAULT_CAP };
 const DEAD = sandboxOf("a");
 
-/** A sandbox with a corrupt cache, and a creation that never ends. */
+/** A sandbox with a corrupt cache, and a hung creation. */
 function planWith(holds: Partial<Holds>, ignored = false) {
   const { namespace, name, uid } = DEAD.pod;
   const snapshot = snapshotOf(

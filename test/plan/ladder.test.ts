@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { decideRung, type LadderCase, type Rung } from "../../src/plan/ladder.ts";
 import type { PlanReason } from "../../src/plan/plan-reason.ts";
 
-/** Dead for long, its pod known, its containers there, a kubelet alive, and nothing in the way. */
+/** Dead for long, its pod exists, its containers exist, a kubelet runs, and there is no obstacle. */
 const DEAD: LadderCase = {
   provenDead: true,
   optedOut: false,
@@ -32,7 +32,7 @@ const DOUBT = { kind: "implausible", now: new Date(0) } as const;
 const UNASKED = { pod: "unasked", kubeletAlive: false } as const;
 
 const ROWS: readonly Row[] = [
-  // Rung 0: leave it.
+  // Rung 0: keep it.
   { when: "it is not proven dead", facts: { provenDead: false }, rung: 0, code: "not-proven-dead" },
   { when: "it is opted out", facts: { optedOut: true, obstacle: true }, rung: 0, code: "opted-out" },
   { when: "kubelet keeps it on purpose", facts: { retained: true }, rung: 0, code: "kept-on-purpose" },
@@ -161,7 +161,7 @@ const ROWS: readonly Row[] = [
     rung: 3,
     code: "all-dead-requested",
   },
-  // What no wish and no proof outweighs.
+  // Refusals that no option overrides.
   {
     when: "--all-dead asks for one that may live",
     facts: { allDead: true, provenDead: false },

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { cached } from "../../lab/cache.ts";
 import { unpackDebianPackages } from "../../lab/debian-packages.ts";
 
-/** With the switches of its engine set a daemon does not start itself again, which an emulator cannot do. */
+/** With these switches set, a daemon does not execute itself again, which an emulator does not support. */
 export const WITHOUT_RESTART = { BUN_JSC_useJIT: "0", UV_THREADPOOL_SIZE: "12" };
 
-/** The static emulator of arm64, and the directory with glibc for what runs in it. */
+/** The static emulator of arm64, and a directory with glibc for it. */
 export async function emulatorFiles(): Promise<{ readonly emulator: string; readonly glibc: string }> {
   const root = await cached("qemu-arm64", (dir) =>
     unpackDebianPackages(["qemu-user-static", "libc6-arm64-cross"], dir),

@@ -8,7 +8,7 @@ import { emulatorFiles } from "./emulator.ts";
 
 /** Debian 12 has musl 1.2.3, which is too old for the engine: this is Debian 13's. */
 const MUSL_VERSION = "1.2.5-3.1~deb13u1";
-/** No Debian package has a libstdc++ for musl. Python wheels for musl bring theirs along. */
+/** No Debian package has a libstdc++ for musl. Python wheels for musl contain one. */
 const WHEEL = "greenlet==3.5.6";
 
 const ARCHITECTURES = {
@@ -29,10 +29,10 @@ export type Architecture = keyof typeof ARCHITECTURES;
 const DOWNLOAD_MS = 300_000;
 const RUN_MS = 300_000;
 
-/** A directory with musl and libstdc++ and nothing else, or why it cannot be had on this machine. */
+/** A directory with only musl and libstdc++, or why it is not available. */
 export interface MuslRoot {
   readonly root: string;
-  /** A static emulator, for the executable of another processor. */
+  /** A static emulator, for the executable of another CPU architecture. */
   readonly emulator?: string;
 }
 
@@ -74,7 +74,7 @@ async function fill(dir: string, arch: Architecture): Promise<void> {
   for (const name of [`ld-musl-${machine}.so.1`, `libc.musl-${machine}.so.1`]) {
     await symlink(`../usr/lib/${machine}-linux-musl/libc.so`, join(dir, "lib", name));
   }
-  // Debian's searches libraries elsewhere.
+  // Debian's build searches libraries elsewhere.
   await writeFile(join(dir, `etc/ld-musl-${machine}.path`), "/lib\n");
   await unpackLibstdc(dir, arch);
   for (const name of ["proc", "tmp", "dev"]) await mkdir(join(dir, name));
@@ -93,7 +93,7 @@ async function unpackLibstdc(dir: string, arch: Architecture): Promise<void> {
   const { busybox } = await ensureTools();
   await runOrThrow([busybox, "unzip", "-q", join(wheels, wheel), "greenlet.libs/*", "-d", wheels]);
   for (const library of await readdir(join(wheels, "greenlet.libs"))) {
-    // libgcc under the name that libstdc++ asks for.
+    // libgcc under the name that libstdc++ needs.
     const name = library.startsWith("libstdc++") ? "libstdc++.so.6" : library;
     await copyFile(join(wheels, "greenlet.libs", library), join(dir, "lib", name));
   }

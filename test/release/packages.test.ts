@@ -16,7 +16,7 @@ const RPM = `${PACKAGES}/unghost-${manifest.version}-1.${ARCH.rpm}.rpm`;
 const BUILD_MS = 600_000;
 const UNITS = [...PACKAGE_UNITS.keys()];
 
-/** Runs a script as root of Debian with lintian and rpm, where /package is the given file. Nothing of it stays. */
+/** Runs a script as root in a Debian with lintian and rpm, where /package is the given file. Nothing is kept. */
 async function inDebian(file: string, script: string): Promise<string> {
   const rootfs = await debianRootfs("lintian-rootfs", ["lintian", "rpm", "man-db"]);
   const dir = await mkdtemp(join(tmpdir(), "unghost-package-"));

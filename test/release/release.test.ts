@@ -116,7 +116,7 @@ test.skipIf(process.arch !== "x64" || process.getuid?.() !== 0)(
   },
 );
 
-/** The executable for arm64, on a processor of another kind. */
+/** The executable for arm64, in an emulator. */
 async function emulatedUnghost(): Promise<readonly string[]> {
   const { emulator, glibc } = await emulatorFiles();
   return [emulator, "-L", glibc, join(RELEASE, "linux-arm64/unghost")];

@@ -20,7 +20,7 @@ import {
 
 const DAY = 86_400;
 
-/** As containerd dates it when it starts and misses the task. */
+/** containerd's exit time of a container whose task was missing at its start. */
 function lostAt(secondsAgo: number): ContainerExit {
   return { ...LOST, finishedAt: BigInt(ago(secondsAgo).getTime()) * 1_000_000n };
 }

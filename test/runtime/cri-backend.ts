@@ -1,15 +1,15 @@
-/** A runtime that the clients are tried on: simulated, or real and of some version. */
+/** A runtime for testing the clients: simulated, or a real one of some version. */
 export interface CriBackend {
   /** May be another one after a power cut. */
   socket(): string;
   powerCut(): Promise<void>;
   restartRuntime(): Promise<void>;
-  /** Where a container cannot refuse to end on its own, makes it do so; returns what ends that. */
+  /** Makes containers slow to stop, if they are not on their own; returns a function that reverts it. */
   slowStops(): () => void;
   close(): Promise<void>;
 }
 
-/** Where runtimes rightly differ. */
+/** Legitimate differences between runtimes. */
 export interface CriManners {
   readonly runtimeName: RegExp;
   readonly runtimeVersion: RegExp;

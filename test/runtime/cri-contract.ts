@@ -19,7 +19,7 @@ const HANG_GUARD_MS = 600_000;
 const CALL = { timeoutMs: 60_000 };
 const UNKNOWN_ID = "0".repeat(64);
 
-/** What every runtime must do for unghost's clients, and they for it. */
+/** The contract between every runtime and unghost's clients. */
 export function criContract(manners: CriManners, open: () => Promise<CriBackend>): void {
   let backend: CriBackend;
   let cri: CriClient;
@@ -336,7 +336,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
   }
 }
 
-/** How a call failed, undefined when it did not. */
+/** The kind of a call's error; undefined on success. */
 async function kindOf(call: Promise<unknown>): Promise<string | undefined> {
   try {
     await call;

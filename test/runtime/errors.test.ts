@@ -12,7 +12,7 @@ import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import { listenRaw } from "../support/socket-servers.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-/** Only a guard against hanging; calls that are meant to time out say so themselves. */
+/** Only a hang guard; calls that are meant to time out have their own timeout. */
 const CALL = { timeoutMs: 30_000 };
 
 let dir: ReturnType<typeof tempDir>;
@@ -40,7 +40,7 @@ async function raw(onConnection: Parameters<typeof listenRaw>[1]): Promise<strin
   return path;
 }
 
-/** How a call to that socket fails. */
+/** The error of a call to that socket. */
 async function failureAt(path: string, options: CallOptions = CALL): Promise<RuntimeError> {
   const cri = openCri(path);
   try {
@@ -208,7 +208,7 @@ function plainFile(): string {
   return dir.join("plain");
 }
 
-/** A second name for the socket survives the listener, as the file does after kill -9. */
+/** A hard link to the socket survives the listener, like the file after kill -9. */
 async function staleSocket(): Promise<string> {
   const server = await listenRaw(dir.join("gone.sock"), () => {});
   linkSync(dir.join("gone.sock"), dir.join("stale.sock"));

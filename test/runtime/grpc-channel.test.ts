@@ -11,7 +11,7 @@ import { collect } from "../support/collect.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { usePeerPlace } from "../support/peer-place.ts";
 
-/** Only a guard against hanging. */
+/** Only a hang guard. */
 const BOUNDS = { timeoutMs: 30_000 };
 const execute = promisify(execFile);
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };

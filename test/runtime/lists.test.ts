@@ -179,7 +179,7 @@ function fakeSandbox(id: string, namespace: string, uid: string, state: PodSandb
   return PodSandbox.fromPartial({ id, state, labels: { [NAMESPACE_LABEL]: namespace, [UID_LABEL]: uid } });
 }
 
-/** A runtime that answers with `limit` sandboxes at most. */
+/** A runtime that answers with at most `limit` sandboxes. */
 function fakeCri(sandboxes: readonly PodSandbox[], limit: number, afterAnswer = (): void => {}) {
   let underWay = 0;
   let most = 0;

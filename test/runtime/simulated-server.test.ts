@@ -8,7 +8,7 @@ import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import { collect } from "../support/collect.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-/** Only a guard against hanging. */
+/** Only a hang guard. */
 const BOUNDS = { timeoutMs: 30_000 };
 
 const version = {
@@ -40,7 +40,7 @@ function versionOf(text: string): VersionResponse {
   return VersionResponse.fromPartial({ version: text });
 }
 
-/** A handler that waits for its signal, and reports when that came. */
+/** A handler that waits for its signal, and reports when it was aborted. */
 function patient() {
   const started = Promise.withResolvers<void>();
   const aborted = Promise.withResolvers<void>();

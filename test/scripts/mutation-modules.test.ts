@@ -23,7 +23,7 @@ describe("the modules that are mutated", () => {
     const mutated = new Set(MODULES.flatMap(sourcesOf));
     const rooms = ["liveness", "plan", "heal/steps", "heal/quarantine"];
     const left = rooms.flatMap((room) => globSync(`src/${room}/*.ts`)).filter((file) => !mutated.has(file));
-    // Nothing but sentences for people.
+    // Only texts for users.
     expect(left.toSorted()).toEqual(["src/liveness/words.ts", "src/plan/plan-reason.ts"]);
   });
 

@@ -1,6 +1,6 @@
 const same = (text: string): string => "f".repeat(text.length);
 
-/** A terminal has spaces up to its edge. */
+/** A terminal pads lines with spaces. */
 export function trimmed(screen: string): string {
   return screen
     .split("\n")
@@ -8,15 +8,15 @@ export function trimmed(screen: string): string {
     .join("\n");
 }
 
-/** What differs from run to run, replaced by something of the same length wherever a column follows: ids, ages, times. */
+/** Replaces what differs from run to run by text of the same length if a column follows: ids, ages, times. */
 export function normalised(screen: string): string {
   return (
     trimmed(screen)
-      // Journal ids, and the end of one that names a run.
+      // Journal ids, and the suffix of a run's id.
       .replace(/\b[0-9a-z]{9}-[0-9a-z]{4}\b/g, "journalid-0000")
       .replace(/\b(?:cli|agent|boot) {2,}[0-9a-z]{4} {2}/g, (whole) => `${whole.slice(0, -6)}0000  `)
       .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "00000000-0000-0000-0000-000000000000")
-      // Sandbox ids, whole, short, or cut by an ellipsis.
+      // Sandbox ids, complete, short, or truncated with an ellipsis.
       .replace(/[0-9a-f]{8,}/g, same)
       .replace(/(?<=…)[0-9a-f]{6,}|[0-9a-f]{6,}(?=…)/g, same)
       .replace(/(?<=…)[0-9a-f]+(?=-eth0)/g, same)
@@ -28,7 +28,7 @@ export function normalised(screen: string): string {
   );
 }
 
-/** Sandboxes are healed in the order of their ids, which differ: entries with their continuation lines, sorted. */
+/** Sandboxes are healed in the order of their ids, which differ: sorts entries with their continuation lines. */
 export function inOrder(text: string): string {
   const blocks = text.split(/\n(?! )/);
   const isEntry = (block: string): boolean => /^(?:healed|journalid)/.test(block);

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => terminal.close());
 
-/** Ghosts of two classes, a leaked address, and one pod that has finished. */
+/** Ghosts of two classes, a leaked address, and one finished pod. */
 async function breakNode(node: LabNode, ghosts: number): Promise<void> {
   const web = await runPods(node, ghosts - 2, { name: "web", namespace: "shop", containers });
   await runPod(node, { name: "db-0", namespace: "shop", containers });
@@ -56,7 +56,7 @@ test.each(WIDTHS)("explain output at %i columns, on any machine", async (columns
   }
 });
 
-/** test/cli/golden is what the renderer gives; this is what a terminal makes of it. */
+/** test/cli/golden is the renderer's output; this is the terminal's. */
 test.each(WIDTHS)("help of every command at %i columns is as recorded", async (columns) => {
   for (const name of ["overview", ...COMMAND_NAMES]) {
     const recorded = readFileSync(resolve(import.meta.dirname, `../cli/golden/${name}.${columns}.txt`), "utf8");
@@ -65,7 +65,7 @@ test.each(WIDTHS)("help of every command at %i columns is as recorded", async (c
 
     const screen = trimmed(await terminal.show(command, columns));
 
-    // A command to be copied is longer than the screen: the terminal breaks it where it likes.
+    // A command to be copied may be longer than the screen: the terminal wraps it anywhere.
     if (isTooLong) expect(screen.replaceAll("\n", "")).toBe(`${recorded}[exit 0]\n`.replaceAll("\n", ""));
     else expect(screen).toBe(`${recorded}[exit 0]\n`);
   }
@@ -80,7 +80,7 @@ test.skipIf(NO_REAL_NODE !== undefined).each([3, 40])("operator session on a nod
       UNGHOST_NODE: "edge-7",
       UNGHOST_NO_KUBE: "true",
       UNGHOST_MIN_AGE: "0s",
-      // In order, whichever ends first; and each width has a journal of its own.
+      // Sequentially; and each width has its own journal.
       UNGHOST_CONCURRENCY: "1",
       UNGHOST_STATE_DIR: `/var/lib/unghost-${columns}`,
     };

@@ -7,7 +7,7 @@ import { readCri } from "../../src/snapshot/cri-facts.ts";
 const CALL = { timeoutMs: 1000 };
 const SANDBOX = PodSandbox.fromPartial({ id: "a".repeat(64), state: PodSandboxState.SANDBOX_NOTREADY });
 
-/** A dead sandbox with some containers that have ended; a name that stands for an error is answered with that. */
+/** A dead sandbox with some ended containers; a name that is an error is answered with it. */
 function runtimeWith(...names: readonly string[]): CriClient {
   const containers = names.map((name) =>
     Container.fromPartial({

@@ -21,7 +21,7 @@ interface Info {
   readonly endpoint: string;
 }
 
-/** Answers GetInfo as node-driver-registrar does. */
+/** Answers GetInfo like node-driver-registrar. */
 async function registrar(path: string, { type = "CSIPlugin", name, endpoint }: Info): Promise<void> {
   const server: Http2Server = createServer();
   const sessions = new Set<{ destroy(): void }>();
@@ -52,7 +52,7 @@ describe("drivers registered with kubelet", () => {
     await registrar(at(root, "a.example-reg.sock"), { name: "a.example", endpoint: `${PLUGINS}/csi-a/csi.sock` });
     await registrar(at(root, "dev.sock"), { type: "DevicePlugin", name: "gpu", endpoint: "gpu.sock" });
     await registrar(at(root, "evil-reg.sock"), { name: "../../etc", endpoint: "/etc/x.sock" });
-    // Takes the connection and never answers.
+    // Accepts the connection and never answers.
     await listen(createSilentServer(), at(root, "b.example-reg.sock"));
 
     const found = await readRegistrations(root, KUBELET);

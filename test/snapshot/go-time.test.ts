@@ -36,7 +36,7 @@ test("any bytes give a valid date or undefined", () => {
 
 const CREATED_AT = (8 << 3) | 2;
 
-/** As containerd says it in a message, and as it keeps it in its database. */
+/** The same time in a message of containerd, and in its database. */
 function bothWays(seconds: number, nanos: number): readonly (Date | undefined)[] {
   const timestamp = Timestamp.encode({ seconds: BigInt(seconds), nanos }).finish();
   const message = new BinaryWriter().uint32(CREATED_AT).bytes(timestamp).finish();

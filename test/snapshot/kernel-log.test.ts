@@ -10,7 +10,7 @@ function readHere(records: string) {
   return readKernelLog({ root: fill(tempDir(), { "dev/kmsg": records }), signal });
 }
 
-/** As /dev/kmsg gives its records. */
+/** Records in the format of /dev/kmsg. */
 function ring(texts: readonly string[], first = 0): string {
   return texts
     .map((text, index) => `6,${first + index},${(index + 1) * 1_500_000},-;${text}\n SUBSYSTEM=net\n`)

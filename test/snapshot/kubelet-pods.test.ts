@@ -20,7 +20,7 @@ const KUBECONFIG = "/etc/kubernetes/own.conf";
 
 interface KubeletParts {
   readonly argv?: readonly string[];
-  /** Where it really listens: local address as the kernel writes it, and port. */
+  /** Where it really listens: local address in the kernel's notation, and port. */
   readonly listens?: readonly (readonly [address: string, port: number])[];
   readonly netns?: string;
   readonly files?: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ interface KubeletParts {
 
 const LOOPBACK = "0100007F";
 
-/** A node where a kubelet runs, as /proc shows it. */
+/** A node with a running kubelet in /proc. */
 function nodeWith({
   argv = [],
   listens = [],
@@ -138,7 +138,7 @@ describe("without an API and without credentials", () => {
       pods: [
         { uid: UID, name: "web", phase: "Succeeded", ignored: true },
         { uid: STATIC_UID, name: "static-n1" },
-        // It may have started without an API, and know nothing of this one: its directory does.
+        // It may have started without an API, and not have this pod: its directory does.
         { uid: OTHER_UID },
       ],
     });

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** Anything will do: which lines matter is the catalogue's business. */
+/** Any filter is enough: the catalogue decides which lines matter. */
 const isRelevantLine = (line: string): boolean => line.length > 0 && !line.includes("hello");
 
 async function linesOf(log: string): Promise<readonly string[]> {

@@ -10,7 +10,7 @@ interface FakeProcess {
   readonly state?: string;
 }
 
-/** A /proc of files, for what cannot be had from a real one. */
+/** A /proc of regular files, for states that a real one cannot show. */
 async function tablesOf(processes: Readonly<Record<number, FakeProcess>>) {
   const root = fill(tempDir(), { "proc/uptime": "1000.00 1.00\n" });
   for (const [pid, { namespace, mountinfo, state = "S" }] of Object.entries(processes)) {

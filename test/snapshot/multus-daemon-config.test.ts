@@ -33,7 +33,7 @@ interface Parts {
 const NODE_MOUNTS = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:22 / /run rw - tmpfs tmpfs rw\n";
 const HOST_ROOT = "5 4 0:90 / / rw - overlay overlay rw\n6 5 0:22 / /hostroot/run rw - tmpfs tmpfs rw\n";
 
-/** A node whose multus daemon (pid 50) is a container with a root of its own, and holds the node's socket. */
+/** A node whose multus daemon (pid 50) is in a container with its own root, and holds the node's socket. */
 async function nodeWith({ cmdline = "", listens = true, cgroup, mounts, inContainer = {}, onNode = {} }: Parts) {
   const root = fill(tempDir(), {
     "proc/uptime": "1000.00 1.00\n",
@@ -104,7 +104,7 @@ test("the daemon's container is known only for the process that holds the socket
   expect(await containerOf({ cgroup: "0::/system.slice/multus.service\n" })).toBeUndefined();
 });
 
-/** Newer than the daemon (pid 50) of the node, as the daemon of another node on the same machine is. */
+/** Newer than the daemon (pid 50) of the node, like the daemon of another node on the same machine. */
 function startDaemon(root: string, pid: number, mounts: string): void {
   fill(root, {
     [`proc/${pid}/stat`]: `${pid} (multus-daemon) S 0 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 90000 9\n`,

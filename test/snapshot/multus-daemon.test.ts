@@ -12,7 +12,7 @@ const POD = `0::/kubepods/pod1/${OTHER_ID}\n`;
 const RUNTIME = { socketPath: "/run/containerd/containerd.sock", cniBinDirs: ["/opt/cni/bin"] };
 
 interface Parts {
-  /** The root directory of the daemon's container; the node's own socket is in it where it is mounted there. */
+  /** The root directory of the daemon's container; it contains the node's own socket if that is mounted there. */
   readonly containerRoot?: string;
   readonly listens?: boolean;
   readonly delegateParent?: number;
@@ -27,7 +27,7 @@ async function listen(path: string): Promise<void> {
   onTestFinished(() => void server.close());
 }
 
-/** A node with thick multus in a container, and a delegate that it has started. */
+/** A node with thick multus in a container, and a running delegate. */
 async function delegateSeen(parts: Parts): Promise<readonly unknown[]> {
   const root = fill(tempDir(), {
     "proc/uptime": "1000.00 1.00\n",

@@ -9,7 +9,7 @@ function canMount(): boolean {
     execFileSync("unshare", ["--mount", "true"], { stdio: "ignore" });
     return true;
   } catch {
-    // Not root, or no such tool: what needs a mount cannot be tried.
+    // Not root, or no such tool: mounts cannot be tested.
     return false;
   }
 }
@@ -33,7 +33,7 @@ describe("readNetns", () => {
       const source = await readNetns({ root: ${JSON.stringify(root)}, dir: "/run/netns" });
       console.log(source.value.map(({ name, inode }) => name + " " + inode).sort().join("\\n"));`;
 
-    // Mounted in a mount namespace that ends with the program: nothing is left behind.
+    // Mounted in a mount namespace that ends with the program.
     const output = execFileSync("unshare", [
       "--mount",
       "sh",

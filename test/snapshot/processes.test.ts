@@ -24,7 +24,7 @@ function start(command: string, args: readonly string[], env: Readonly<Record<st
   return child;
 }
 
-/** A socket that this very process listens on, as a runtime does. */
+/** A socket that this process listens on, like a runtime. */
 async function listening(): Promise<string> {
   const socketPath = `${tempDir()}/runtime.sock`;
   const server = createServer();
@@ -69,7 +69,7 @@ describe("readProcesses on this machine", () => {
 
   test("recognises a shim by its arguments, and does not treat it as a plugin, whatever its environment", async () => {
     const dir = fill(tempDir(), { wait: "sleep 300 & wait" });
-    // A copy, since a process takes its name from the file; the shell keeps the arguments that follow its script.
+    // A copy, because a process has the name of its file; the shell keeps the arguments after its script.
     copyFileSync("/bin/sh", `${dir}/containerd-shim-runc-v2`);
     const args = [`${dir}/wait`, "-namespace", "k8s.io", "-id", OTHER_ID];
     const child = start(`${dir}/containerd-shim-runc-v2`, args, CNI);
@@ -106,7 +106,7 @@ describe("readProcesses on this machine", () => {
   });
 });
 
-/** A /proc of files, for what cannot be had from a real one. */
+/** A /proc of regular files, for states that a real one cannot show. */
 function fakeProc(processes: Readonly<Record<number, Readonly<Record<string, string>>>>): string {
   const root = fill(tempDir(), { "proc/uptime": "1000.00 1.00\n" });
   for (const [pid, { comm = "x", state = "S", ...files }] of Object.entries(processes)) {

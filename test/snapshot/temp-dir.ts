@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A directory that others may enter, gone after the test. */
+/** A directory that other users may enter, removed after the test. */
 export function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), "unghost-test-"));
   chmodSync(dir, 0o755);
@@ -12,7 +12,7 @@ export function tempDir(): string {
   return dir;
 }
 
-/** Writes files, making their directories, and answers the directory. */
+/** Writes files, creating their directories, and returns the directory. */
 export function fill(dir: string, files: Readonly<Record<string, string>>): string {
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
@@ -37,7 +37,7 @@ export function writeRawName(dir: string, name: readonly number[]): void {
 
 export const isRoot = process.getuid?.() === 0;
 
-/** Root may read everything: what others may not is seen only as somebody else. */
+/** Root may read everything, so this runs as another user. */
 export async function asUnprivileged<T>(work: () => T | Promise<T>): Promise<T> {
   process.seteuid?.(65534);
   try {

@@ -8,10 +8,10 @@ import { readVolumeDevices } from "../../src/snapshot/volume-devices.ts";
 import { fill, isRoot, tempDir } from "./temp-dir.ts";
 
 interface FakeNode {
-  /** Block devices by path, as `major:minor`. Nothing opens them, so no driver needs to be there. */
+  /** Block devices by path, as `major:minor`. Nothing opens them, so no driver is needed. */
   readonly devices?: Readonly<Record<string, string>>;
   readonly links?: Readonly<Record<string, string>>;
-  /** What each process has open: paths of the node, or names without a path such as `socket:[1]`. */
+  /** The open files of each process: paths of the node, or names without a path such as `socket:[1]`. */
   readonly open?: Readonly<Record<number, readonly string[] | "unreadable">>;
 }
 

@@ -2,8 +2,8 @@ import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { cannotRunHere } from "./lab-tools.ts";
 
 /**
- * Ends every run with one plain line for users and programs. An end-to-end test that is skipped
- * on a machine that can run it counts as failed: its absence would go unnoticed.
+ * Ends every run with one plain line for users and programs. An end-to-end test that is skipped on a machine that can
+ * run it counts as failed, because it would go unnoticed.
  */
 export default class ClosingLine implements Reporter {
   #isWholeRun = true;
@@ -37,7 +37,7 @@ export default class ClosingLine implements Reporter {
   }
 }
 
-/** Unit tests may need a privilege that not everybody has; they say so in their title. */
+/** Unit tests may need a privilege; their title mentions it. */
 function isUnexcused(project: string): boolean {
   return project !== "unit" && cannotRunHere() === undefined;
 }

@@ -1,4 +1,4 @@
-/** All that a stream gives, once it has ended. */
+/** All items of a stream, after its end. */
 export async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   const items: T[] = [];
   for await (const item of stream) items.push(item);

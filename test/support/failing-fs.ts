@@ -2,7 +2,7 @@ import nodeFs from "node:fs";
 import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 
-/** Runs with some functions of node:fs/promises replaced: a disk that fails, or somebody who is quicker. */
+/** Runs with some functions of node:fs/promises replaced: a failing disk, or a concurrent writer. */
 export function withFileSystem<T>(replaced: Partial<typeof fs>, run: () => Promise<T>): Promise<T> {
   return withReplaced(fs, replaced, run);
 }

@@ -2,12 +2,12 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream, type Se
 import type { Socket } from "node:net";
 
 export interface Http2Peer {
-  /** How many have been opened so far. */
+  /** The number of connections so far. */
   connections(): number;
   close(): Promise<void>;
 }
 
-/** An HTTP/2 server on a unix socket that does with each stream what the test says, gRPC or not. */
+/** An HTTP/2 server on a unix socket with the test's handler for each stream, gRPC or not. */
 export async function listenHttp2(
   path: string,
   onStream: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
@@ -22,7 +22,7 @@ export async function listenHttp2(
     socket.once("close", () => sockets.delete(socket));
   });
   server.on("stream", (stream, headers) => {
-    // The client may go away first; that is what some tests are about.
+    // The client may disconnect first, which some tests need.
     stream.on("error", () => stream.close());
     onStream(stream, headers);
   });

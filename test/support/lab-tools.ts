@@ -7,7 +7,7 @@ export async function setup(): Promise<void> {
   await ensureMultus();
 }
 
-/** Why not every end-to-end test can run on this machine; undefined where they all can. */
+/** Why not every end-to-end test can run on this machine; undefined if they all can. */
 export function cannotRunHere(): string | undefined {
   if (findGo() === undefined) return "containerd 2 and multus are built with Go, and none was found";
   return whyNoRealNode();

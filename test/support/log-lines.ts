@@ -1,6 +1,6 @@
 import { ago } from "./snapshot-builder.ts";
 
-/** As kubelet writes a line: local time, without the year. */
+/** A line in kubelet's format: local time, without the year. */
 export function klog(secondsAgo: number, text: string): string {
   const at = ago(secondsAgo);
   const two = (value: number) => String(value).padStart(2, "0");

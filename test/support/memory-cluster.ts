@@ -5,13 +5,13 @@ import type { Api } from "../../src/kube/api.ts";
 import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind } from "../../src/kube/kube-error.ts";
 
-/** The lab's API server without a socket, so that it lives in whatever time a test has. */
+/** The lab's API server without a socket, for virtual time. */
 export interface MemoryCluster {
   readonly store: Store;
   readonly open: OpenCluster;
   /** Method and path with query of each request. */
   readonly requests: string[];
-  /** What happens to each request before it is processed: it may wait forever, or refuse. */
+  /** Called before each request is processed: it may wait forever, or refuse. */
   before: (request: string) => Promise<void> | void;
 }
 
@@ -38,7 +38,7 @@ export function memoryCluster(): MemoryCluster {
     const reply = answer(cluster.store, parseAddress(url.pathname), asked);
     if (typeof reply === "function") throw new Error(`unexpected watch of ${path}`);
     if (reply.code > 202) throw new KubeError(KINDS[reply.code] ?? "unreadable", JSON.stringify(reply.body));
-    // As over a wire: no object is shared with the server.
+    // Copied like over a network: no object is shared with the server.
     return structuredClone(reply.body);
   }
 

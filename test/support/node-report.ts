@@ -1,6 +1,6 @@
 import type { NodeReport } from "../../src/report/node-report.ts";
 
-/** The report of a node on which nothing is wrong. */
+/** The report of a healthy node. */
 export const HEALTHY: NodeReport = {
   apiVersion: "unghost.dev/v1",
   kind: "NodeReport",

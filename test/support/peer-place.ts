@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from "vitest";
 import { tempDir } from "./temp-dir.ts";
 
-/** A directory for the sockets of each test, and whatever has to be closed after it. */
+/** A directory for the sockets of each test, and cleanup after it. */
 export interface PeerPlace {
   socket(name: string): string;
   onCleanUp(...cleanUps: readonly (() => Promise<void> | void)[]): void;

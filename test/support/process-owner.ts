@@ -9,7 +9,7 @@ export interface OwnerParts {
   readonly cgroup?: string;
 }
 
-/** What a made-up /proc shows of a process's owner: by default the user who runs the tests, in the same namespaces as init. */
+/** A process's owner in a fake /proc: by default the user who runs the tests, in the same namespaces as init. */
 export function ownProcess(root: string, pid: number, parts: OwnerParts = {}): void {
   const uid = process.getuid?.() ?? 0;
   const dir = join(root, "proc", String(pid));
@@ -21,7 +21,7 @@ export function ownProcess(root: string, pid: number, parts: OwnerParts = {}): v
   writeFileSync(join(dir, "cgroup"), parts.cgroup ?? "0::/system.slice/x.service\n");
   link(parts.pidNamespace ?? "pid:[4026531836]", join(dir, "ns/pid"));
   link(parts.mountNamespace ?? "mnt:[4026531832]", join(dir, "ns/mnt"));
-  // Some program that root owns on every machine.
+  // A program that root owns on every machine.
   link(parts.executable ?? "/bin/sh", join(dir, "exe"));
 }
 

@@ -24,7 +24,7 @@ import type {
 } from "../../src/snapshot/types/runtime.ts";
 import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 
-/** The moment of every hand-made snapshot; the machine has been up for an hour and its runtime for nearly as long. */
+/** The time of every built snapshot; the machine has been up for an hour and its runtime for nearly as long. */
 export const NOW = new Date("2026-03-01T12:00:00Z");
 export const UPTIME_SECONDS = 3600;
 const RUNTIME_STARTED_AFTER = 10;
@@ -51,7 +51,7 @@ export function idOf(digit: string): SandboxId {
   return sandboxId(digit.repeat(64).slice(0, 64));
 }
 
-/** What is on the node besides the ordinary. Everything that is not named was read, and is empty. */
+/** The content of the node. Everything else was read, and is empty. */
 export interface NodeParts {
   readonly runtimeVersion?: string;
   readonly runtimeName?: string;
@@ -72,10 +72,10 @@ export interface NodeParts {
   readonly plugins?: readonly PluginProcess[];
   readonly shims?: readonly ShimProcess[];
   readonly processesOf?: Readonly<Record<string, readonly number[]>>;
-  /** Seconds after boot at which a kubelet started; none runs where it is left out. */
+  /** Seconds after boot at which a kubelet started; missing if none runs. */
   readonly kubeletStarted?: number;
   readonly logLines?: readonly string[];
-  /** Uids that kubelet knows; no source answers where it is left out. */
+  /** Uids that kubelet has; missing if no source answers. */
   readonly pods?: readonly string[];
 }
 
@@ -159,7 +159,7 @@ export interface SandboxParts extends Partial<Omit<Sandbox, "id" | "pod">> {
   readonly createdSecondsAgo?: number;
 }
 
-/** NotReady and made ten minutes ago, by default; its pod's uid is its id's digit. */
+/** NotReady and created ten minutes ago, by default; its pod's uid is its id's digit. */
 export function sandboxOf(digit: string, parts: SandboxParts = {}): Sandbox {
   const { uid = digit, attempt = 0, createdSecondsAgo = 600, ...rest } = parts;
   return {
@@ -189,7 +189,7 @@ export function containerOf(digit: string, parts: Partial<Container> = {}): Cont
   };
 }
 
-/** The record behind a sandbox, with a network that was set up. */
+/** The record of a sandbox with a completed network. */
 export function recordOf(digit: string, metadata: Partial<SandboxMetadata> = {}): ContainerRecord {
   return {
     id: idOf(digit),
@@ -252,7 +252,7 @@ export function shimOf(digit: string, pid = 700): ShimProcess {
   };
 }
 
-/** As containerd logs a failing StopPodSandbox. */
+/** containerd's log line of a failing StopPodSandbox. */
 export function delErrorLine(digit: string, cause: string): string {
   const id = idOf(digit);
   const error = `failed to destroy network for sandbox \\"${id}\\": ${cause.replaceAll('"', '\\"')}`;

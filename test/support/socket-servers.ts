@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 
-/** A listener on a unix socket that does with each connection what the test says. */
+/** A listener on a unix socket with the test's handler for each connection. */
 export async function listenRaw(
   path: string,
   onConnection: (socket: Socket) => void,
@@ -8,7 +8,7 @@ export async function listenRaw(
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
-    // The peer may go away first; that is what some tests are about.
+    // The peer may disconnect first, which some tests need.
     socket.on("error", () => sockets.delete(socket));
     onConnection(socket);
   });

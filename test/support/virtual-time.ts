@@ -1,8 +1,8 @@
 import type { Timing } from "../../src/fleet/timing.ts";
 
-/** Time that passes only when a test says so, the same for everybody in it. */
+/** Time that advances only when a test lets it, shared by all its users. */
 export interface VirtualTime {
-  /** `wallClockOffMs`: how wrong this one's wall clock is. */
+  /** `wallClockOffMs`: the error of this wall clock. */
   timing(options?: { readonly wallClockOffMs?: number; readonly random?: () => number }): Timing;
   clock(): number;
   /** Sleepers are woken in order, and the work of each is done before the next. */
@@ -65,7 +65,7 @@ export function virtualTime(): VirtualTime {
   };
 }
 
-/** Promises that wait for nothing real are all done before the next turn of the event loop. */
+/** Promises that wait for nothing real are settled before the next turn of the event loop. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

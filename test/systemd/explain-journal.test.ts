@@ -15,7 +15,7 @@ test(
   async () => {
     const node = await systemdNode();
     await node.startPods(["web-0"]);
-    // A unit of anyone prints what containerd prints about another failure.
+    // Another unit prints containerd's message of another failure.
     const claim = `failed to reserve sandbox name "web_default_1_0": name "web_default_1_0" is reserved for "${"ab".repeat(32)}"`;
     await node.check(["systemd-run", "--wait", "--unit=stranger.service", "echo", claim]);
     await until("it is in journald", HANG_GUARD_MS, async () =>

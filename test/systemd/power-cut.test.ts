@@ -19,7 +19,7 @@ describe.each(ALL_LAYOUTS)("after a power cut (%s)", (layout) => {
       await node.waitForPods(PODS, before);
 
       const done = await node.changes();
-      // containerd 2 stops a sandbox in spite of a torn cache: there the hook leaves it to kubelet.
+      // containerd 2 stops a sandbox despite a torn cache: there the hook leaves it to kubelet.
       const healed = layout === "containerd 2" ? [] : torn;
       for (const file of healed) expect(done.map(({ text }) => text).join("\n")).toContain(file);
       const startedAt = await mainProcessStart(node);
@@ -68,7 +68,9 @@ function tearCaches(node: BootedNode, count: number): readonly string[] {
   return caches.map((cache) => cache.slice(cache.lastIndexOf("/") + 1));
 }
 
-/** When the process of the runtime's service was started, once all that its unit runs or waits for before that was over. */
+/**
+ * When the main process of the runtime's service was started, after everything that its unit runs or waits for before.
+ */
 async function mainProcessStart(node: BootedNode): Promise<Date> {
   const property = "--property=ExecMainStartTimestamp";
   const text = await node.check(["systemctl", "show", "--value", "--timestamp=us+utc", property, node.layout.unit]);

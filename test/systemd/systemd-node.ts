@@ -12,7 +12,7 @@ import { openCri } from "../../src/runtime/cri.ts";
 import { ContainerState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 
-/** Only against hanging: no test measures time with it. */
+/** Only a hang guard: no test measures time with it. */
 export const HANG_GUARD_MS = 600_000;
 const CALL = { timeoutMs: 30_000 };
 
@@ -21,11 +21,11 @@ export const ALL_LAYOUTS = [...LAYOUTS, "containerd 2"] as const;
 
 export interface BootedNode extends SystemdNode {
   readonly layout: Layout;
-  /** Pod -> the id of its container that runs. */
+  /** Pod -> the id of its running container. */
   runningPods(): Promise<ReadonlyMap<string, string>>;
-  /** Static pods, which kubelet starts on its own; waits until they run. Gives their containers. */
+  /** Static pods, which kubelet starts on its own; waits until they run. Returns their containers. */
   startPods(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Waits until exactly these pods run in containers that none of `before` is. */
+  /** Waits until exactly these pods run in containers that are not in `before`. */
   waitForPods(names: readonly string[], before?: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, string>>;
   install(...options: readonly string[]): Promise<void>;
   scan(): Promise<NodeReport>;
@@ -44,7 +44,7 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) await node.destroy();
 });
 
-/** A node that is destroyed after the test, however that ends. unghost is on it and not installed. */
+/** A node that is destroyed after the test. unghost is on it and not installed. */
 export async function systemdNode(kind: (typeof ALL_LAYOUTS)[number] = "containerd"): Promise<BootedNode> {
   const tools = await ensureClusterTools();
   if (!tools.available) throw new Error(tools.reason);

@@ -13,7 +13,7 @@ export interface Question {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One request over a connection of its own. Unlike fetch it may say any Host, and trusts any certificate. */
+/** One request over a new connection. Unlike fetch it may set any Host, and trusts any certificate. */
 export function ask(address: string, path: string, question: Question = {}): Promise<Reply> {
   const send = address.startsWith("https:") ? requestTls : request;
   const options = { ...question, path, agent: false, rejectUnauthorized: false };

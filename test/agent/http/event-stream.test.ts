@@ -10,7 +10,7 @@ const HANG_MS = 30_000;
 interface HeldResponse {
   readonly response: ServerResponse;
   readonly written: readonly string[];
-  /** The oldest frame that was held leaves. */
+  /** The oldest held frame is sent. */
   readonly leave: () => void;
   readonly destroyed: () => boolean;
 }
@@ -18,7 +18,7 @@ interface HeldResponse {
 describe("eventStream", () => {
   const LIMITS = { listeners: 2, spacingMs: 0, heartbeatMs: 10, stalledMs: 50 };
 
-  /** A response whose writes leave only when the test says so. */
+  /** A response whose writes complete only when the test lets them. */
   function heldResponse(): HeldResponse {
     const written: string[] = [];
     const leaving: (() => void)[] = [];

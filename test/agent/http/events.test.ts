@@ -15,7 +15,7 @@ afterEach(() => {
 
 interface Listening {
   readonly response: IncomingMessage;
-  /** The states that have arrived. */
+  /** The received states. */
   readonly states: readonly { readonly version: string }[];
   readonly raw: () => string;
   readonly ended: () => boolean;
@@ -113,7 +113,7 @@ describe("/api/events", () => {
 });
 
 describe("a slow client", () => {
-  /** Asks for the events and never reads them. */
+  /** Requests the events and never reads them. */
   async function sleeper(address: string): Promise<Socket> {
     const { hostname, port, host } = new URL(address);
     const socket = connect(Number(port), hostname);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ask } from "./ask.ts";
 import { opened } from "./opened.ts";
 
-/** Sends bytes as they are and gives back what is answered until the server closes the connection. */
+/** Sends raw bytes and returns the answer until the server closes the connection. */
 function sendRaw(address: string, text: string): Promise<string> {
   const { hostname, port } = new URL(address);
   return new Promise((resolve, reject) => {

@@ -18,7 +18,7 @@ export interface Opened {
   readonly server: AgentServer;
   readonly store: Store;
   readonly address: string;
-  /** What the server complained of. */
+  /** The warnings of the server. */
   readonly problems: readonly string[];
 }
 

@@ -18,7 +18,9 @@ function rulesOf(kind: string): readonly Rule[] {
     .flatMap((object) => (object.kind === kind ? (object.rules ?? []) : []));
 }
 
-/** Whether the agent's roles allow a request, such as `GET /api/v1/pods?watch=true`, as an API server would decide it. */
+/**
+ * Whether the agent's roles allow a request, such as `GET /api/v1/pods?watch=true`, with the rules of an API server.
+ */
 export function isAllowed(request: string): boolean {
   const [method = "", target = ""] = request.split(" ");
   const { pathname, searchParams } = new URL(target, "http://api");

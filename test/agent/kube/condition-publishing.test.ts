@@ -7,7 +7,7 @@ import { NODE, type ShownAgent, shownAgent } from "./shown-agent.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Scans once a minute, as an agent does. */
+/** Scans once a minute, like an agent. */
 async function idle({ time, scanned }: ShownAgent, minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute++) {
     scanned();

@@ -13,7 +13,7 @@ function detected(parts: SightingParts = {}): AgentEvent {
   return { kind: "detected", sighting: sighting(parts) };
 }
 
-/** An agent that has just scanned, and whose condition is written. */
+/** An agent that has just scanned, with a written condition. */
 async function scannedAgent(): Promise<ShownAgent & { close(): Promise<void> }> {
   const agent = shownAgent();
   const face = agent.show();
@@ -123,7 +123,7 @@ describe("events", () => {
       expect.stringMatching(/Node n1 ×1\d\d$/),
       expect.stringMatching(/Pod web-0 ×1\d\d$/),
     ]);
-    // Made once, then at 5, 15, 35, 75 and 135 minutes; for the pod and for the node.
+    // Created once, then counted at 5, 15, 35, 75 and 135 minutes; for the pod and for the node.
     expect(eventWrites(agent)).toHaveLength(2 * 6);
     await agent.close();
   });
@@ -316,7 +316,7 @@ describe("events after a power cut", () => {
 
         for (const atMs of writtenAt) {
           const inHour = writtenAt.filter((other) => other >= atMs && other < atMs + HOUR).length;
-          // What was saved up in a quiet hour, and what this one earns.
+          // The budget saved in a quiet hour, and that of this hour.
           expect(inHour).toBeLessThanOrEqual(120);
         }
         await agent.close();

@@ -26,7 +26,7 @@ test("when the whole fleet becomes unhealthy at once, a few nodes act once, then
   let isIll = false;
   const breakers: (() => boolean)[] = [];
 
-  /** Scans every few seconds and tries to act on what it sees, which does not help: the trouble is elsewhere. */
+  /** Scans every few seconds and tries to heal without effect: the cause is elsewhere. */
   async function live(node: string): Promise<void> {
     const timing = time.timing({ random });
     const store = openStore(freshState());

@@ -39,7 +39,7 @@ describe("agent role", () => {
   });
 });
 
-/** By a comment above it, or above the rule before it, where both serve one thing. */
+/** By a comment above it, or above the previous rule if both have the same purpose. */
 function isExplained(lines: readonly string[], index: number): boolean {
   const before = lines.slice(Math.max(0, index - 4), index);
   return before.some((line) => line.trim().startsWith("#"));

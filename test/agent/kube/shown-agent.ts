@@ -8,21 +8,21 @@ import { freshState, scanOf } from "../metrics/agent-state.ts";
 
 export const NODE = "/api/v1/nodes/n1";
 
-/** An agent's state, and the cluster that it is shown to, in a time of their own. */
+/** An agent's state, and its cluster, in virtual time. */
 export interface ShownAgent {
   readonly time: VirtualTime;
   readonly cluster: MemoryCluster;
   readonly store: Store;
   readonly warnings: string[];
-  /** A scan that ended now, with this on the node. */
+  /** A scan that ended now, with these findings. */
   readonly scanned: (sightings?: readonly Sighting[], parts?: Partial<NodeReport>) => void;
   readonly change: (parts: Partial<AgentState>) => void;
-  /** Shows the state from now on; the test has to close it. */
+  /** Publishes the state from now on; the test has to close it. */
   readonly show: () => { close(): Promise<void> };
   readonly condition: () => Record<string, string> | undefined;
   /** Events in the cluster, by reason and object. */
   readonly events: () => readonly Record<string, unknown>[];
-  /** Requests that change something, since the last time this was asked. */
+  /** Requests that change something, since the last call. */
   readonly writes: () => readonly string[];
 }
 

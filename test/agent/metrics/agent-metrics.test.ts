@@ -6,7 +6,7 @@ import { classes } from "../../../src/classes/index.ts";
 import { freshState, NO_COUNTS, scanOf, sightingOf } from "./agent-state.ts";
 import { namesIn, seriesIn } from "./exposition.ts";
 
-/** The contract of the design, and what was added to it. */
+/** The metrics of the design, and later additions. */
 const CONTRACT = [
   "unghost_blocked_pods",
   "unghost_build_info",

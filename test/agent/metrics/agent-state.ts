@@ -1,7 +1,7 @@
 import type { AgentState, NodeCounts, ScanState, Sighting, Standing } from "../../../src/agent/state.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 
-/** The state of an agent that has just been started. */
+/** The state of an agent at its start. */
 export function freshState(parts: Partial<AgentState> = {}): AgentState {
   return {
     node: "node",

@@ -14,7 +14,7 @@ import { freshState, scanOf } from "../metrics/agent-state.ts";
 
 const SANDBOX = "3f9c0de1".repeat(8);
 
-/** An agent that has scanned once, just now, and found nothing. */
+/** An agent that has scanned once, just now, without findings. */
 export function healthyState(parts: Partial<AgentState> = {}): AgentState {
   const now = new Date();
   const scan = scanOf({ report: { observedAt: now.toISOString(), sandboxes: { total: 14, ready: 13, notReady: 1 } } });
@@ -101,7 +101,7 @@ export function point(minute: number, parts: Partial<TimelinePoint> = {}): Timel
   return { minute, ghosts: 0, healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0, ...parts };
 }
 
-/** A day with a bad night: ghosts after two restarts, healed one after the other; later one that is not. */
+/** A day with ghosts after two restarts, healed one after the other, and later one that is not. */
 export function eventfulDay(nowMs: number): readonly TimelinePoint[] {
   const last = Math.floor(nowMs / 60_000) * 60;
   return Array.from({ length: 1440 }, (_, index) => point(last - (1439 - index) * 60, happening(index)));
@@ -114,7 +114,7 @@ function happening(index: number): Partial<TimelinePoint> {
   return index > 1000 && index < 1100 ? { ghosts: 1 } : {};
 }
 
-/** As the page gets it. */
+/** As the page receives it. */
 export function onTheWire(state: AgentState): WireState {
   return readState(stateJson(state));
 }

@@ -7,13 +7,13 @@ import { until } from "../../../lab/poll.ts";
 export interface Visit {
   readonly page: Page;
   readonly complaints: readonly string[];
-  /** Everything asked of anybody but the page's own origin. */
+  /** Requests to other origins than the page's own. */
   readonly strangers: readonly string[];
 }
 
 const PAINT_GUARD_MS = 60_000;
 
-/** `executable` may be a wrapper that starts the browser somewhere else. */
+/** `executable` may be a wrapper that starts the browser elsewhere. */
 export function openBrowser(found: Chromium, executable = found.executable): Promise<Browser> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "/root", ...found.env };
   return chromium.launch({ executablePath: executable, args: [...found.args], env });
@@ -39,12 +39,12 @@ export async function visit(browser: Browser, address: string, options: BrowserC
   return { page, complaints, strangers };
 }
 
-/** A stream that breaks, and each try to open it again, is a line of the browser's own that no page can keep away. */
+/** A broken stream, and each reconnect, is a message of the browser itself that no page can prevent. */
 function isAgentAway(message: ConsoleMessage): boolean {
   return message.location().url.endsWith("/api/events") && message.text().startsWith("Failed to load resource: net::");
 }
 
-/** How many bytes of the document came over the network, headers included. */
+/** The transferred bytes of the document, including headers. */
 export function documentBytes(page: Page): Promise<number> {
   return page.evaluate<number>("performance.getEntriesByType('navigation')[0].transferSize");
 }
@@ -59,7 +59,7 @@ export async function firstPaintMs(browser: Browser, url: string): Promise<numbe
   return painted;
 }
 
-/** What axe finds against WCAG 2 A and AA, each with the place it is at. */
+/** Violations of WCAG 2 A and AA found by axe, each with its element. */
 export async function inaccessible(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   return page.evaluate(`axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }).then(({ violations }) =>
@@ -67,7 +67,7 @@ export async function inaccessible(page: Page): Promise<readonly string[]> {
   )`);
 }
 
-/** Elements whose content is wider than they are, or that end beyond the right edge. */
+/** Elements with overflowing content, or beyond the right edge. */
 export async function cutOff(page: Page): Promise<readonly string[]> {
   return page.evaluate(`[...document.querySelectorAll("body *:not(.hidden, .hidden *, .u-wrap *)")]
     .filter((element) => element.getBoundingClientRect().right > innerWidth ||
@@ -75,7 +75,7 @@ export async function cutOff(page: Page): Promise<readonly string[]> {
     .map((element) => [element.tagName, element.className, element.innerText].join(" "))`);
 }
 
-/** A mark that is gone once the document was loaded again. */
+/** A mark that is gone after a reload. */
 export async function markDocument(page: Page): Promise<() => Promise<boolean>> {
   await page.evaluate("globalThis.stillTheSame = true");
   return () => page.evaluate<boolean>("globalThis.stillTheSame === true");

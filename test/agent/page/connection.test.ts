@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Link, listen } from "../../../src/agent/page/connection.ts";
 
-/** One stream that was opened: what a test can do to it, and whether the page still holds it. */
+/** One opened stream: its callbacks, and whether the page still uses it. */
 interface FakeStream {
   readonly hear: (data: string) => void;
   readonly fail: () => void;

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 describe("an attempt cut short by the end of the agent", () => {
   const policy = policyWith({});
 
-  /** The ledger of a process that was killed at these times, each time in the middle of it. */
+  /** The ledger of a process that was killed at these times, each time during an attempt. */
   function killedAt(...times: readonly number[]): Ledger {
     return times.reduce<Ledger>((ledger, ms) => {
       const book = new AttemptBook(ledger);

@@ -226,7 +226,7 @@ describe("invariants", () => {
     readonly outcome: ActionOutcome;
   }
 
-  /** Asks at each of these times, and runs whenever it may. */
+  /** Decides at each of these times, and runs whenever it is allowed. */
   function live(
     of: ClassPolicy,
     moments: readonly { readonly pauseMs: number; readonly outcome: ActionOutcome }[],

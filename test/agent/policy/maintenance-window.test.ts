@@ -44,7 +44,7 @@ describe("a window", () => {
 describe("daylight saving changes", () => {
   const early = (fromMinute: number, toMinute: number): MaintenanceWindow => ({ ...NIGHTS, fromMinute, toMinute });
 
-  // On 29 March 2026 Berlin goes from 02:00 to 03:00 at 01:00 UTC.
+  // On 29 March 2026 Berlin's clocks go from 02:00 to 03:00 at 01:00 UTC.
   test("a window within the skipped hour does not open that night", () => {
     const window = early(130, 160);
     const opens = new Date(
@@ -58,7 +58,7 @@ describe("daylight saving changes", () => {
     expect(minutesUntil(early(150, 240), "2026-03-29T01:00:00Z")).toBe(0);
   });
 
-  // On 25 October 2026 Berlin goes from 03:00 back to 02:00 at 01:00 UTC.
+  // On 25 October 2026 Berlin's clocks go from 03:00 back to 02:00 at 01:00 UTC.
   test("a window in the repeated hour is open both times", () => {
     const window = early(130, 160);
 

@@ -3,11 +3,11 @@ import type { Hint, OnHint } from "../../../src/agent/triggers/triggers.ts";
 
 const HANG_GUARD_MS = 30_000;
 
-/** Takes hints, and waits for one. */
+/** Records hints, and waits for one. */
 export interface Hints {
   readonly onHint: OnHint;
   readonly all: Hint[];
-  /** The next hint that comes from there; those before it are forgotten. */
+  /** The next hint of this source; earlier ones are dropped. */
   next(from: string | RegExp): Promise<Hint>;
 }
 

@@ -17,7 +17,7 @@ interface Followed {
   readonly root: string;
   /** $STARTS.<name> of the script. */
   file(name: string): string;
-  /** What the fake was called with, a line a start. */
+  /** The arguments of the fake, one line per start. */
   starts(): readonly string[];
   started(times: number): Promise<void>;
 }
@@ -59,7 +59,7 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
   return { watch, seen, warnings, root, file: (name) => `${file}.${name}`, starts, started };
 }
 
-/** Follows in silence; a minute at most, and as the very process that gets the signal. */
+/** Follows without output, for at most a minute, as the process that gets the signal. */
 const SILENT = "exec sleep 60";
 
 describe("following journald", () => {

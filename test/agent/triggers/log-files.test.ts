@@ -11,7 +11,7 @@ const CHATTER = 'level=info msg="StopPodSandbox for \\"abc\\" returns successful
 beforeEach(() => vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => vi.useRealTimers());
 
-/** A log with these lines in it, and the hints that come from what is added. */
+/** A log with these lines, and the hints from added ones. */
 function following(content: string): { readonly path: string; readonly hintsNow: () => number } {
   const path = join(tempDir(), "containerd.log");
   writeFileSync(path, content);

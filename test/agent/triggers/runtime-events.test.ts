@@ -48,11 +48,11 @@ function follow(socket: string): Hints {
 interface Crio {
   readonly server: SocketServer;
   readonly seen: Hints;
-  /** How often it was asked whether it is there. */
+  /** How often it was probed. */
   readonly asked: () => number;
 }
 
-/** A runtime with CRI alone, followed until the test ends; its stream of events has none, and ends in order on request. */
+/** A runtime with CRI only, followed until the test ends; its event stream is empty, and ends orderly on request. */
 async function followedCrio(endOfStream: () => Promise<void>): Promise<Crio> {
   const dir = tempDir();
   let asked = 0;

@@ -6,7 +6,7 @@ export interface Ran {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** Commands given to the service manager. */
+  /** Commands of the service manager. */
   readonly commands: readonly string[];
 }
 
@@ -17,7 +17,7 @@ interface World {
   readonly complaint?: string;
 }
 
-/** The program that "unghost" is in these tests; its content is all that matters. */
+/** The program "unghost" in these tests; only its content matters. */
 export const PROGRAM = "/opt/download/unghost";
 
 export function install(host: ScratchHost, changes: Partial<InstallOptions> & Partial<World> = {}): Promise<Ran> {

@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkS
 import { dirname, join } from "node:path";
 import { tempDir } from "../../support/temp-dir.ts";
 
-/** A root to install into: the files that tell one distribution from another, and nothing else. */
+/** A root to install into, with the files that identify a distribution. */
 export interface ScratchHost {
   readonly root: string;
   write(path: string, text: string): void;
@@ -54,7 +54,7 @@ function service(command: string, more = ""): string {
 const EMBEDDED = "Type=notify\nKillMode=process\nTimeoutStartSec=0\nExecStartPre=-/sbin/modprobe overlay\n";
 const KUBELET = { "/usr/lib/systemd/system/kubelet.service": service("/usr/bin/kubelet") };
 
-/** The files of each distribution, by the name that install gives it. */
+/** The files of each distribution, by install's name. */
 export const HOSTS = {
   "k3s-server": {
     ...SYSTEMD,

@@ -36,7 +36,7 @@ const PACKAGES = [
 const DOWNLOAD_MS = 300_000;
 const CHECK_MS = 60_000;
 
-/** The machine's own, else one unpacked into the lab's cache; a reason where neither can be had. */
+/** The machine's own, else one unpacked into the lab's cache; a reason if neither is available. */
 export async function ensureSystemdAnalyze(): Promise<SystemdAnalyze | string> {
   const installed = "/usr/bin/systemd-analyze";
   if (existsSync(installed)) return analyze(installed, {});
@@ -68,7 +68,7 @@ function analyze(program: string, more: Readonly<Record<string, string>>): Syste
 async function unpack(dir: string): Promise<void> {
   const downloads = join(dir, "downloads");
   await mkdir(downloads);
-  // apt drops its privileges for the download and warns when it may not write here.
+  // apt drops its privileges for the download and warns if it cannot write here.
   await chmod(downloads, 0o777);
   const options = { cwd: downloads, timeoutMs: DOWNLOAD_MS };
   const first = await run(["apt-get", "download", "-q", ...PACKAGES], options);

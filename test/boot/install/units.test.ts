@@ -26,7 +26,7 @@ function parse(text: string): Parsed {
   return sections;
 }
 
-/** Any of these gives a service a mount namespace of its own (systemd's exec_needs_mount_namespace). */
+/** Any of these gives a service its own mount namespace (systemd's exec_needs_mount_namespace). */
 const MOUNT_NAMESPACE =
   /^(ProtectSystem|ProtectHome|ProtectKernel\w+|ProtectControlGroups|ProtectProc|ProcSubset|Private(Tmp|Devices|Mounts|IPC)|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|RootDirectory|MountFlags)$/;
 
@@ -114,7 +114,7 @@ describe("systemd-analyze", () => {
 
   const TARGETS = ["sysinit", "basic", "shutdown", "local-fs", "network", "multi-user"];
 
-  /** The checker follows units to the programs they start and the targets they need. */
+  /** The checker follows units to their programs and required targets. */
   function complete(): void {
     mkdirSync(join(host.root, "usr/lib/systemd/system"), { recursive: true });
     for (const target of TARGETS) host.write(`/usr/lib/systemd/system/${target}.target`, "[Unit]\nDescription=x\n");
@@ -136,7 +136,7 @@ describe("systemd-analyze", () => {
 
     const verified = await checker("verify", "--man=no", `--root=${host.root}`, ...Object.keys(units), runtimeUnit);
 
-    // It exits 0 with complaints on stderr, such as a key it does not know.
+    // It exits 0 with warnings on stderr, such as an unknown key.
     expect(verified).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
@@ -153,7 +153,7 @@ describe("systemd-analyze", () => {
   });
 
   test.for([
-    // Healing runs other people's programs as root in the host's namespaces: little more can be taken away.
+    // Healing runs other programs as root in the host's namespaces: few rights can be removed.
     ["unghost-boot.service", 7.6],
     ["unghost-boot-after.service", 7.4],
     ["unghost-record.service", 2.8],

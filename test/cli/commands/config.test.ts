@@ -17,7 +17,7 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** `unghost config`, with this in the file; places are printed without the directory. */
+/** `unghost config` with this file; positions are printed without the directory. */
 async function config(file: string, args: readonly string[] = [], env: Io["env"] = {}): Promise<Ran> {
   const path = dir.join("config.yaml");
   writeFileSync(path, file);

@@ -1,4 +1,4 @@
-/** One line of log, and the class it must be taken for; null for ordinary trouble that is none of ours. */
+/** One log line and its expected class; null for errors of other causes. */
 export interface Case {
   readonly line: string;
   readonly expect: string | null;

@@ -1,6 +1,6 @@
 import { type Case, ID, ID2, lines, UID } from "./case.ts";
 
-/** Trouble and chatter that every cluster has. None of it may be taken for a ghost. */
+/** Ordinary errors and lines of every cluster. None of them may match a ghost. */
 export const ordinary: readonly Case[] = lines(null, [
   "Warning  Failed  2m (x4 over 4m)  kubelet  Error: ImagePullBackOff",
   'Warning  Failed  2m  kubelet  Failed to pull image "registry.example/app:1": rpc error: code = NotFound desc = failed to pull and unpack image: not found',

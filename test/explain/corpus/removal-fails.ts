@@ -1,6 +1,6 @@
 import { type Case, ID, lines, UID } from "./case.ts";
 
-/** The frames in which the same cause arrives. */
+/** The wrappers of the same cause. */
 export const frames: Readonly<Record<string, (cause: string) => string>> = {
   containerdEvent: (cause) =>
     `Warning  FailedKillPod   43s (x229 over 49m)  kubelet  error killing pod: failed to "KillPodSandbox" for "${UID}" with KillPodSandboxError: "rpc error: code = Unknown desc = failed to destroy network for sandbox \\"${ID}\\": ${cause.replaceAll('"', '\\"')}"`,

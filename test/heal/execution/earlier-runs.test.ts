@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-/** A run that begins an action; `ended` says whether it lives to write its end. */
+/** A run that starts an action; `ended` is whether it journals its end. */
 async function earlierRun({ ended }: { readonly ended: boolean }): Promise<void> {
   const session = valueOf(await openHealSession(sessionOf(stateDir)));
   const id = valueOf(await session.journal.begin({ ...WHY, action: STOP }));

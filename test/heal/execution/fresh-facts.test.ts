@@ -19,7 +19,7 @@ afterEach(() => {
 
 const NODE = { root: "/", runtime: { socketPath: "/run/none.sock", cniBinDirs: [] } };
 
-/** A runtime that counts how often it is asked; it may say that the whole list does not fit. */
+/** A runtime that counts its calls; its list may exceed the message limit. */
 function runtime(listed: readonly string[], tooLarge = false) {
   const asked: (PodSandboxFilter | undefined)[] = [];
   const listPodSandbox = (filter: PodSandboxFilter | undefined) => {

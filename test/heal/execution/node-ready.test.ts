@@ -8,7 +8,7 @@ import { fakeApi } from "../../kube/fake-api.ts";
 const DOWN = { type: "Ready", status: "False", message: "container runtime is down" };
 const READY = { type: "Ready", status: "True", message: "kubelet is posting ready status" };
 
-/** Gives these conditions one after the other, the last one forever. */
+/** Returns these conditions one after the other, the last one forever. */
 function apiWith(...conditions: readonly object[]): Api {
   const left = [...conditions];
   const next = () => (left.length > 1 ? left.shift() : left[0]);
@@ -26,7 +26,7 @@ function ask(
   const tools = {
     interruption,
     cluster: (deadlineMs: number) => {
-      // The API is open for as long as kubelet is waited for, and one query longer.
+      // The API is open during the wait for kubelet, and one query longer.
       expect(deadlineMs).toBe(kubeletMs + DEFAULT_WAITS.queryMs);
       return Promise.resolve(api);
     },

@@ -89,7 +89,7 @@ describe("probe gate", () => {
     await settled();
     await patienceIsOver();
     await patienceIsOver();
-    // Both are late by now, and no more are made.
+    // Both have timed out by now, and no more calls are made.
     under[0]?.fail();
     await settled();
     ask(1);

@@ -28,7 +28,7 @@ afterEach(async () => {
   await shop.remove();
 });
 
-/** What the runtime answers, call by call; undefined stands for success. */
+/** The runtime's answers, call by call; undefined is success. */
 type Answers = readonly (string | (() => string) | undefined)[];
 
 interface NodeOptions {
@@ -37,12 +37,12 @@ interface NodeOptions {
   readonly removals: Answers;
 }
 
-/** A node with one dead sandbox, whose removal by containerd goes as the answers say. */
+/** A node with one dead sandbox, and the answers of containerd to its removals. */
 function node(...removals: Answers) {
   return nodeWith({ isContainerd: true, stops: [], removals });
 }
 
-/** The same with CRI-O, where the stops before a removal that passes go as the answers say. */
+/** The same with CRI-O, and its answers to the stops before a successful removal. */
 function crioNode(...stops: Answers) {
   return nodeWith({ isContainerd: false, stops, removals: [] });
 }

@@ -62,7 +62,7 @@ function multusConf({ thick }: { readonly thick: boolean }): MultusConfig {
   return { confFile: "/etc/cni/net.d/00-multus.conf", cniDir: "/var/lib/cni/multus", thick, binDir: "/opt/cni/bin" };
 }
 
-/** Removes 16 sandboxes, each with a network, from a runtime that answers no removal; the calls that it got. */
+/** Removes 16 sandboxes, each with a network, from a runtime that answers no removal; returns the number of calls. */
 async function unansweredRemovals(conf: CniConfig): Promise<number> {
   const giveUp = new AbortController();
   const calls: string[] = [];
@@ -91,7 +91,7 @@ async function unansweredRemovals(conf: CniConfig): Promise<number> {
     },
     onSlow: () => undefined,
   });
-  // Those that the runtime was never asked about have a result; the others hang.
+  // Sandboxes without a call have a result; the others hang.
   while (settled + calls.length < IDS.length || settled === 0) {
     await vi.advanceTimersByTimeAsync(SECOND);
     await new Promise((resolve) => setImmediate(resolve));

@@ -85,7 +85,7 @@ describe("semaphore", () => {
     await end(1);
     expect(started).toEqual([0, 1, 2]);
     await end(0);
-    // Job 2 alone is under way, and holds the only slot until its patience is over.
+    // Only job 2 is running, and holds the only slot until its timeout.
     expect(started).toEqual([0, 1, 2]);
     await vi.advanceTimersByTimeAsync(PATIENCE_MS);
     expect(started).toEqual([0, 1, 2, 3]);

@@ -33,7 +33,7 @@ async function opened(options: { readonly memory?: SessionMemory } = { memory })
   return valueOf(await openHealSession({ ...sessionOf(stateDir), ...options }));
 }
 
-/** A healing from its beginning to its end. */
+/** A complete heal. */
 async function healOne(options?: { readonly memory?: SessionMemory }): Promise<void> {
   const session = await opened(options);
   const id = valueOf(await session.journal.begin({ ...WHY, action: STOP }));

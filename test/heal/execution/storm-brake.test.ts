@@ -11,7 +11,7 @@ const CORRUPT =
 const XTABLES = 'plugin type="portmap" failed (delete): Another app is currently holding the xtables lock';
 const UNMOUNTED = 'plugin type="loopback" failed (delete): unknown FS magic on "/var/run/netns/cni-1": 1021994';
 
-/** The brake's reason after these failures; "ok" stands for a success. */
+/** The brake's reason after these failures; "ok" is a success. */
 function after(...events: readonly string[]): string | undefined {
   const brake = stormBrake();
   for (const event of events) {

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** Runs a scenario in a mount namespace of its own, with a file system of one mebibyte at `root`. */
+/** Runs a scenario in its own mount namespace, with a file system of one mebibyte at `root`. */
 function onSmallDisk(scenario: string, mountOptions: string, cache = ""): unknown {
   const script = `mount -t tmpfs -o ${mountOptions} tmpfs "$1" && exec "$2" "$3" "$4" "$1" "$5"`;
   const args = [
@@ -38,7 +38,7 @@ function canMount(): boolean {
     execFileSync("unshare", ["-m", "true"], { stdio: "ignore" });
     return process.getuid?.() === 0;
   } catch {
-    // No right to make a namespace, or not Linux.
+    // Not permitted to create a namespace, or not Linux.
     return false;
   }
 }

@@ -7,9 +7,9 @@ import { makeWorkshop, valueOf, type Workshop } from "../workshop.ts";
 
 const own = ownIdentity();
 const uid = process.getuid?.() ?? 0;
-/** Beyond what the kernel hands out. */
+/** Above the kernel's maximum. */
 const FREE_PID = 2 ** 22 + 1;
-/** As the workshop's journal has it. */
+/** The run id of the workshop's journal. */
 const RUN = "run-1";
 let workshop: Workshop;
 

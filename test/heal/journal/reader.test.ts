@@ -121,7 +121,7 @@ describe("foldHistory", () => {
     const items = [FIRST, ...entries].map((entry) => ({ type: "entry", entry }) as const);
 
     expect((await foldHistory(items)).records).toMatchObject([{ id, class: WHY.class, ...expected }]);
-    // As an interrupted rotation leaves them.
+    // As after an interrupted rotation.
     expect((await foldHistory([...items, ...items])).records).toMatchObject([{ id, ...expected }]);
   });
 

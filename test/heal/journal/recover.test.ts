@@ -26,7 +26,7 @@ import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts"
 const CONTENT = "half a cache";
 const FORCED = { recursive: true, force: true } as const;
 
-/** Where the pieces of one entry lie; each case arranges them as a kill at one moment would leave them. */
+/** The files of one entry; each case arranges them as after a kill at one moment. */
 interface Scene {
   readonly original: string;
   readonly aside: string;

@@ -67,7 +67,7 @@ test("is empty when the journal does not exist", async () => {
 const begin = (number: number): JournalEntry => ({ event: "begin", id: idOf(number), ...stamp, ...WHY, action: STOP });
 const done = (number: number): JournalEntry => ({ event: "done", id: idOf(number), ...stamp, outcome: "healed" });
 
-/** Ids of the unsettled records, and how many lines were understood in full to find them. */
+/** Ids of the unsettled records, and how many lines were parsed completely to find them. */
 async function unsettledIn(...lines: readonly (JournalEntry | string)[]) {
   const journal = dir.join("journal");
   writeFileSync(journal, lines.map((line) => (typeof line === "string" ? `${line}\n` : formatEntry(line))).join(""));

@@ -28,12 +28,12 @@ function options(changes: Partial<RunLockOptions> = {}): RunLockOptions {
   return { path, own, waitMs: 0, sleep, ...changes };
 }
 
-/** What a version without a kernel lock would have left. */
+/** The lock file of a version without a kernel lock. */
 function leaveFile(holder: Partial<ProcessIdentity>): void {
   writeFileSync(path, JSON.stringify({ nonce: "theirs", ...own, ...holder }));
 }
 
-/** A pid that is not in use: beyond what the kernel hands out. */
+/** An unused pid, above the kernel's maximum. */
 const FREE_PID = 2 ** 22 + 1;
 
 describe("acquireRunLock", () => {
@@ -155,7 +155,7 @@ describe("a race for the lock", () => {
     writeFileSync(join(root, "start"), "");
     const ends = await Promise.all(racers.map(({ ended }) => ended));
 
-    // A process that meets another inside fails on mkdir and exits with 1.
+    // A process that finds another holder fails on mkdir and exits with 1.
     expect(ends.toSorted()).toEqual([...Array(RACERS - KILLED).fill("0"), ...Array(KILLED).fill("SIGKILL")]);
     expect(readFileSync(join(root, "log"), "utf8")).toHaveLength(RACERS * ROUNDS);
   });

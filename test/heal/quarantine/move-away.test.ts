@@ -29,7 +29,7 @@ import { makeWorkshop, otherFileSystem, valueOf, type Workshop } from "../worksh
 
 const elsewhere = otherFileSystem();
 
-/** At which use of the file's name the move reads it, takes it away, and restores it. */
+/** At which use of the file's name the move reads it, renames it, and restores it. */
 const layouts = [
   { name: "within one file system", cachesUnder: undefined, runs: true, take: 2, giveBack: 3 },
   { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined, take: 4, giveBack: 5 },
@@ -56,7 +56,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
     });
     afterEach(() => shop.remove());
 
-    /** The held directory, with something happening right before the n-th use of the file's name. */
+    /** The held directory, with a callback right before the n-th use of the file's name. */
     async function move(happenings: Readonly<Record<number, () => void>>): Promise<string> {
       const held = valueOf(holdDirectory("/", dirname(path)));
       if (held === undefined) throw new Error("no directory");
@@ -122,7 +122,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
         writeFileSync(path, "OLD");
         utimesSync(path, 1000, 1000);
       };
-      // The third use reads the file where it has to be copied, and is never reached otherwise.
+      // The third use reads the file if it has to be copied, and is never reached otherwise.
       expect(await move({ [cachesUnder === undefined ? take : 3]: rewrite })).toBe("changed");
       expect(readFileSync(path, "utf8")).toBe("OLD");
       expect([readdirSync(shop.caches), readdirSync(shop.stateDir.quarantine)]).toEqual([["cache"], []]);

@@ -21,7 +21,7 @@ import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
 
-/** The real ones, also while they are replaced. */
+/** The real functions, also while they are replaced. */
 const { open, rename } = fs;
 
 let shop: Workshop;
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-/** Something happens after the move was announced and before it is made. */
+/** Runs a callback after the move was journaled and before it is made. */
 function meanwhile(happens: () => void): HealContext {
   const { journal } = shop;
   const begin = journal.begin.bind(journal);

@@ -121,7 +121,7 @@ describe("quarantineFile", () => {
     const { path, expected } = await shop.put("cache", "content");
     renameSync(path, `${path}.was`);
     make(path, shop);
-    // Even a caller that takes whatever it meets for proven must do no harm.
+    // Even a caller that skips the proof must do no harm.
     const now = lstatSync(path, { bigint: true, throwIfNoEntry: false });
     const proven =
       now === undefined ? expected : { dev: now.dev, inode: now.ino, size: now.size, mtimeNs: now.mtimeNs };

@@ -22,7 +22,7 @@ import { heldOpenBelow } from "../../support/held-open.ts";
 import { makeWorkshop, otherFileSystem, type Workshop } from "../workshop.ts";
 import { quarantined } from "./quarantined.ts";
 
-/** The real one, also while it is replaced. */
+/** The real function, also while it is replaced. */
 const { link, unlink } = fs;
 
 let shop: Workshop;
@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-/** Something happens after the undo was announced and before it is made. */
+/** Runs a callback after the undo was journaled and before it is made. */
 function meanwhile(happens: () => void): void {
   const { journal } = shop;
   const undoing = journal.undoing.bind(journal);
@@ -265,7 +265,7 @@ describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () =
 });
 
 describe("undo when the disk fails", () => {
-  /** The first link fails, as the disk does for a moment. */
+  /** The first link fails, like a disk with a temporary error. */
   function failingOnce(happens: () => void = () => undefined, error = diskError()): typeof link {
     let isFirst = true;
     return (from, to) => {

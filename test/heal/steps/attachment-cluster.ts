@@ -14,12 +14,12 @@ export interface ClusterParts {
   readonly twins?: readonly object[];
   readonly pods?: readonly object[];
   readonly lease?: "renewed" | "still" | "none";
-  /** What becomes of it when its deletion is accepted. */
+  /** What happens after its deletion is accepted. */
   readonly afterDelete?: "gone" | "attached" | "fails" | "pending" | "stays" | "others";
   readonly onDelete?: Error;
-  /** What the attachments are once the attacher was watched. */
+  /** The attachments after the attacher was watched. */
   readonly afterWatch?: Attachments;
-  /** What the pods are at the second proof, when the deletion is announced. */
+  /** The pods at the second proof, after the deletion was journaled. */
   readonly podsAfterProof?: readonly object[];
 }
 
@@ -29,7 +29,7 @@ const STATUS = {
   pending: { attached: false },
 } as const;
 
-/** A cluster of a few objects that behave as the API server and the attacher would. */
+/** A cluster of a few objects that behave like with a real API server and attacher. */
 export function cluster(parts: ClusterParts = {}): RecordingApi {
   const {
     volume = volumeObject(),

@@ -20,7 +20,7 @@ function successor(attempt: number, state: PodSandboxState = PodSandboxState.SAN
   return criSandbox(idOf("b"), { metadata: { ...POD, attempt }, state });
 }
 
-/** What the runtime lists, call by call; the last list stays. */
+/** The runtime's lists, call by call; the last list stays. */
 async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 200, stopped = false } = {}) {
   const filters: unknown[] = [];
   const stop = new AbortController();

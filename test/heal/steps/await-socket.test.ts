@@ -23,7 +23,7 @@ async function listen(name = "csi.sock"): Promise<void> {
   await once(server, "listening");
 }
 
-/** Waits for `/csi.sock` of a host whose root is the test's directory; `meanwhile` happens at each pause. */
+/** Waits for `/csi.sock` of a host whose root is the test's directory; `meanwhile` is called at each pause. */
 async function awaited({
   optional = false,
   stopped = false,

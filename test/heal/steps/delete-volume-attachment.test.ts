@@ -31,7 +31,7 @@ afterEach(async () => {
 
 interface Circumstances {
   readonly mounts?: readonly string[];
-  /** At which pause the run is asked to end. */
+  /** The pause at which the run is stopped. */
   readonly stopAtPause?: number;
 }
 
@@ -58,7 +58,7 @@ async function take(api: Api | undefined, { mounts = ["/", "/proc"], stopAtPause
   };
   const result = await deleteVolumeAttachment(STEP, FINDING, tools);
   await workshop.journal.close();
-  // The first pause lies between two reads of the attacher's lease.
+  // The first pause is between two reads of the attacher's lease.
   const waitedMs = pauses.slice(1).reduce((sum, one) => sum + one, 0);
   return { result, waitedMs, history: (await readHistory(workshop.stateDir.journal)).records };
 }
@@ -188,7 +188,7 @@ describe("delete-volume-attachment", () => {
 
     expect(result).toMatchObject({ kind: "refused", reason: expect.stringMatching(reason) });
     expect([api.deleted, api.closed]).toEqual([[], 1]);
-    // Only what changes at the last moment was announced before.
+    // Only a change at the last moment was journaled before.
     expect(history).toMatchObject(parts.onDelete === undefined ? [] : [{ outcome: "refused" }]);
   });
 

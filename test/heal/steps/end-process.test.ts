@@ -33,7 +33,7 @@ interface Started {
   readonly isAlive: () => boolean;
 }
 
-/** A process of our own; with `deaf` one that only SIGKILL ends. */
+/** A child process; with `deaf` one that only SIGKILL ends. */
 async function start(deaf = false): Promise<Started> {
   const script = deaf ? "trap '' TERM; echo ready; while :; do sleep 0.05; done" : "echo ready; exec sleep 600";
   const child = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "ignore"] });
@@ -63,7 +63,7 @@ function toolsFor(node: FakeNode): EndProcessTools {
   return { ...tools, waits: { ...tools.waits, termMs: 500, rollbackMs: 30_000 } };
 }
 
-/** The process table, of which those that have ended are gone. */
+/** The process table without ended processes. */
 function living(plugins: readonly (readonly [Started, PluginProcess])[]): () => FakeProcesses {
   return () => ({ plugins: plugins.filter(([started]) => started.isAlive()).map(([, one]) => one) });
 }
@@ -108,7 +108,7 @@ describe("end-process refuses", () => {
 describe("end-process", () => {
   test("ends the process with SIGTERM, and journals it", async () => {
     const started = await start();
-    // Another sandbox may be Ready, and its own is not.
+    // Another sandbox may be Ready, but not its own.
     const sandboxes = [criSandbox(idOf("b"), READY), criSandbox(ID)];
     const cri = { listPodSandbox: () => Promise.resolve(sandboxes) };
 
@@ -286,7 +286,7 @@ describe("end-process sends no signal", () => {
 });
 
 describe("waiting for the runtime's rollback", () => {
-  /** The runtime has these records for this many readings, each of them fresh. */
+  /** The runtime has these records for this many reads. */
   function recordedFor(readings: number, known: Partial<ContainerdFacts> = { records: [recordOf("a")] }) {
     const none = { records: [], sandboxes: [], leases: [], tasks: [] };
     const always = { ...none, records: [recordOf("b")], sandboxes: [recordOf("c")] };

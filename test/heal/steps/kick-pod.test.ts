@@ -64,7 +64,7 @@ function cluster(parts: Parts = {}): RecordingApi {
 let workshop: Workshop | undefined;
 afterEach(() => workshop?.remove());
 
-/** What the runtime and the process table report of the sandbox that holds a pod's name. */
+/** The runtime's and the process table's state of the sandbox that holds a pod's name. */
 interface Runtime {
   readonly isListed?: boolean;
   readonly isReady?: boolean;

@@ -54,7 +54,7 @@ test("journals each address, even when one DEL released them all", async () => {
     { action: { address: "10.88.0.9" }, outcome: "healed", detail: expect.stringContaining("host-local") },
     { action: { address: "10.88.0.10" }, outcome: "healed" },
   ]);
-  // Nothing was left to call for it.
+  // No call was needed for it.
   expect(history[1]).not.toHaveProperty("detail");
 });
 

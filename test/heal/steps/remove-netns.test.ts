@@ -80,7 +80,7 @@ test("refuses when another namespace is mounted there now", async () => {
 });
 
 test("reports an error when it cannot remove the file", async () => {
-  // Somebody makes a directory in its place after it was proven.
+  // A directory is created at its path after it was proven.
   const replace = () => {
     rmSync(path);
     mkdirSync(path);
@@ -91,7 +91,7 @@ test("reports an error when it cannot remove the file", async () => {
   expect(history).toMatchObject([{ outcome: "failed" }]);
 });
 
-/** umount(8) for this test: what it does with the path that it is given as the last argument. */
+/** A fake umount(8): a script that gets the path as its last argument. */
 function fakeUmount(script: string): void {
   const bin = join(shop.caches, "bin");
   mkdirSync(bin);

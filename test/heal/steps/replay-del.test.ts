@@ -46,7 +46,7 @@ function replayed(node: FakeNode = {}) {
   return journalOf(shop, replayCachedDel({ kind: "replay-del", path, sandboxId: ID }, FINDING, tools));
 }
 
-/** One other pod runs, with this address. */
+/** One other pod runs with this address. */
 function podWith(ip: string): FakeNode {
   const other = criSandbox(idOf("b"), { state: PodSandboxState.SANDBOX_READY });
   const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip } } });

@@ -167,7 +167,7 @@ describe("restart-daemon", () => {
     const conf = { multus: { socket } } as unknown as CniConfig;
     try {
       const result = await restartDaemon({ ...STEP, socket }, FINDING, fakeTools(shop, { tools: { conf } }));
-      // It is silent, and no process is proven to hold it. Only root's own socket is asked at all.
+      // It is silent, and no process is proven to hold it. Only a socket of root is probed.
       expect(result).toMatchObject(
         process.getuid?.() === 0 ? { kind: "refused", code: "daemon-not-proven" } : { kind: "unneeded" },
       );

@@ -28,7 +28,7 @@ const STEPS = [
   ["remove", removeSandbox],
 ] as const;
 
-/** Has its turn at once, or is held back. */
+/** Gets its turn at once, or never. */
 function toolsFor(node: FakeNode, held = false) {
   const calls: string[] = [];
   const called = (name: string) => (id: string) => {
@@ -226,7 +226,7 @@ test.each(STEPS)("%s decides by the cached results of the sandbox whether it cal
 describe("remove on CRI-O, which tears the network down last", () => {
   const refusal = (text: string) => new RuntimeError("refused", "StopPodSandbox", text, "");
 
-  /** The first stop is answered with this error, or not at all when there is none. */
+  /** The first stop is answered with this error, or not at all without one. */
   async function removedAfter(refusedBy?: Error, stopped = false) {
     const calls: string[] = [];
     const stop = stopped ? AbortSignal.abort() : new AbortController().signal;

@@ -12,7 +12,7 @@ import { readKubeletVolumes } from "../../../src/snapshot/kubelet-volumes.ts";
 import type { MountEntry } from "../../../src/snapshot/mount-tables.ts";
 import { fill, tempDir } from "../../snapshot/temp-dir.ts";
 
-/** Files and mounts as kubelet 1.36.4 made them for a CSI driver of the lab. */
+/** Files and mounts that kubelet 1.36.4 created for a CSI driver of the lab. */
 const KUBELET = "/var/lib/kubelet";
 const CSI = `${KUBELET}/plugins/kubernetes.io/csi`;
 const DRIVER = "driver.example";
@@ -80,11 +80,11 @@ function volData(parts: object): string {
   return JSON.stringify({ attachmentID, driverName: DRIVER, nodeName: "n1", specVolID: PV.name, ...parts });
 }
 
-/** Kubelet links the pod's device to where the driver published it. */
+/** Kubelet links the pod's device to the published path of the driver. */
 function linkDevice(root: string): void {
   const published = `${root}${CSI}/volumeDevices/publish/pv-data`;
   mkdirSync(published, { recursive: true });
-  // Stands for the device's node, which takes more rights than a test should need: it is no regular file either.
+  // A substitute of the device node, which would need more rights: it is not a regular file either.
   execFileSync("mkfifo", [`${published}/${POD_UID}`]);
   mkdirSync(`${root}${KUBELET}/pods/${POD_UID}/volumeDevices/kubernetes.io~csi`, { recursive: true });
   symlinkSync(

@@ -77,7 +77,7 @@ function record(name: string, data?: object): Partial<VolumeUseFacts> {
   return { kubelet: read([{ path: `${KUBELET}/x/${name}`, name, ...(data === undefined ? {} : { data }) }]) };
 }
 
-/** Each source on its own says that the volume is in use. */
+/** Each source alone shows that the volume is in use. */
 const IN_USE: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = [
   ["a pod runs on another PersistentVolume of the same storage", using({ pods: [POD] }), "pod-uses-volume"],
   [

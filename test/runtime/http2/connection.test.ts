@@ -89,7 +89,7 @@ describe("request body", () => {
 
     await session.peer.send(settings([INITIAL_WINDOW, 30]));
     await session.peer.heard(2, isType("data"));
-    // Twenty less than nothing: only what comes above that is room.
+    // The window is -20: only what exceeds that can be sent.
     await session.peer.send(settings([INITIAL_WINDOW, 10]), windowUpdate(1, 20));
     await acknowledged(3);
     expect(dataLengths(1)).toEqual([10, 20]);

@@ -128,7 +128,7 @@ function read(hex: string): Record<string, string> {
   return Object.fromEntries(decodeHeaders(Buffer.from(hex, "hex")));
 }
 
-/** The last byte is filled up with ones. */
+/** The last byte is padded with ones. */
 function packed(bits: string): Buffer {
   const whole = bits.padEnd(Math.ceil(bits.length / 8) * 8, "1");
   return Buffer.from(whole.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2)) ?? []);

@@ -20,7 +20,7 @@ function frame(type: keyof typeof FrameType, streamId: number, payload: string |
   return encodeFrame(FrameType[type], flags, streamId, bytes);
 }
 
-/** What comes after SETTINGS, while the request on stream 1 waits for its answer. */
+/** Sent after SETTINGS, while the request on stream 1 waits for its answer. */
 const BREACHES: readonly [what: string, bytes: readonly Uint8Array[], errorCode: number][] = [
   ["a frame longer than allowed", [frame("data", 1, 16_385)], frameSizeError],
   ["DATA about the connection", [data(0, 1)], protocolError],

@@ -14,14 +14,14 @@ import { listenHttp2 } from "../../support/http2-peer.ts";
 import { usePeerPlace } from "../../support/peer-place.ts";
 import { RecordedStream } from "./recorded-stream.ts";
 
-/** Only a guard against hanging. */
+/** Only a hang guard. */
 const BOUNDS = { timeoutMs: 30_000 };
 const MIB = 1024 * 1024;
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };
 
 const REQUEST = { ":method": "POST", ":path": "/", ":scheme": "http", ":authority": "localhost" };
 
-/** Messages are bytes as they are. */
+/** Messages are raw bytes. */
 const call: Method<Uint8Array, Uint8Array> = { path: "/call", encode: (bytes) => bytes, decode: (bytes) => bytes };
 
 const place = usePeerPlace();
@@ -30,7 +30,7 @@ async function serving(
   onStream: Parameters<typeof listenHttp2>[1],
   options: ServerOptions = {},
 ): Promise<{ channel: GrpcChannel; peer: Awaited<ReturnType<typeof listenHttp2>> }> {
-  // Node's own account of memory ends streams that are only long.
+  // Node's default memory limit ends long streams.
   const peer = await listenHttp2(place.socket("peer.sock"), onStream, { maxSessionMemory: 1000, ...options });
   const channel = openChannel(place.socket("peer.sock"));
   place.onCleanUp(
@@ -47,7 +47,7 @@ function answer(stream: ServerHttp2Stream, ...messages: readonly Uint8Array[]): 
   stream.end();
 }
 
-/** As one that has read the whole request. */
+/** Answers after it has read the whole request. */
 async function echo(stream: ServerHttp2Stream): Promise<void> {
   const received: Uint8Array[] = [];
   stream.on("data", (chunk: Uint8Array) => received.push(chunk));
@@ -205,7 +205,7 @@ describe("a server that shuts down", () => {
     const stream = await started.promise;
 
     stream.session?.goaway();
-    // One that crosses the GOAWAY on its way fails: the server has not processed it.
+    // A call that crosses the GOAWAY fails: the server has not processed it.
     while (peer.connections() === 1) await channel.unary(call, Buffer.alloc(0), BOUNDS).catch(() => undefined);
     answer(stream, Buffer.from("at last"));
 
@@ -261,7 +261,7 @@ describe("a slow reader", () => {
     }
 
     expect(large).toHaveLength(10 * MIB);
-    // Four in the window, one read, and what the server keeps to itself.
+    // Four in the window, one read, and what the server buffers.
     expect(handedOverMeanwhile).toBeLessThan(10);
     expect(read).toBe(count);
   });

@@ -1,7 +1,7 @@
 import type { Headers } from "../../../src/runtime/http2/hpack-decode.ts";
 import type { StreamEnd, StreamListener } from "../../../src/runtime/http2/stream.ts";
 
-/** Keeps what a stream says, and gives nothing back unless the test does. */
+/** Records the events of a stream, and consumes nothing unless the test does. */
 export class RecordedStream implements StreamListener {
   readonly headers: Headers[] = [];
   readonly chunks: Uint8Array[] = [];

@@ -5,7 +5,7 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { RecordedStream } from "./recorded-stream.ts";
 import { listenScripted, type ScriptedPeer } from "./scripted-peer.ts";
 
-/** A connection to a server that only does what the test says. */
+/** A connection to a scripted server. */
 export interface Scripted {
   readonly peer: ScriptedPeer;
   readonly connection: Connection;

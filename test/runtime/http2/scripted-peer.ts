@@ -5,14 +5,14 @@ import { listenRaw } from "../../support/socket-servers.ts";
 
 export const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/** A server of bytes: it says what the test says, right or wrong, and keeps what it hears. */
+/** A server of raw bytes: it sends what the test provides, valid or not, and records what it receives. */
 export interface ScriptedPeer {
-  /** Everything the client has sent so far, one entry a read. */
+  /** Everything the client has sent so far, one entry per read. */
   readonly chunks: readonly Buffer[];
   send(...bytes: readonly Uint8Array[]): Promise<void>;
-  /** The first frames that fit, as soon as there are enough. */
+  /** The first matching frames, as soon as there are enough. */
   heard(count: number, fits: (frame: Frame) => boolean): Promise<readonly Frame[]>;
-  /** All frames so far, without the client's runtimeInfo. */
+  /** All frames so far, without the client's preface. */
   frames(): readonly Frame[];
   readonly hungUp: Promise<void>;
   close(): Promise<void>;
@@ -56,7 +56,7 @@ export async function listenScripted(path: string): Promise<ScriptedPeer> {
   };
 }
 
-/** Those that are complete, of any length. */
+/** The complete frames, of any length. */
 export function framesIn(bytes: Buffer): readonly Frame[] {
   const found: Frame[] = [];
   let at = 0;

@@ -7,18 +7,18 @@ import { listenRaw } from "../../support/socket-servers.ts";
 
 const CLIENT = new URL("wire-client.ts", import.meta.url).pathname;
 const BUN = "node_modules/.bin/bun";
-/** Longer than it takes to fill every buffer between the two ends. */
+/** Long enough to fill every buffer between the two ends. */
 const FULL_MS = 100;
 
 const place = usePeerPlace();
 
-/** What a client in a process of its own heard. */
+/** What a client in a separate process received. */
 async function heardBy(engine: string, ...args: readonly string[]): Promise<unknown> {
   const { stdout } = await promisify(execFile)(engine, [CLIENT, ...args]);
   return JSON.parse(stdout);
 }
 
-/** Does not read at first, then all of it; says how much that was, and hangs up. */
+/** Does not read at first, then everything; returns the size, and disconnects. */
 async function slowReader(path: string, bytes: number) {
   return await listenRaw(path, (socket) => {
     let taken = 0;

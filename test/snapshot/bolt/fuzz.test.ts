@@ -30,7 +30,7 @@ const sound = writeBolt(
   { pageSize: PAGE },
 );
 
-/** Counts what is read, so that growth is measured in bytes rather than in time. */
+/** Counts the bytes read, so that growth is measured in bytes instead of time. */
 function readCounted(bytes: Uint8Array) {
   const inner = bytesAsSource(bytes);
   let bytesRead = 0;
@@ -53,7 +53,7 @@ function keptBytes({ values, buckets }: BoltBucket): number {
   return sum;
 }
 
-/** Whatever the bytes: it ends, throws nothing, reads each page once or twice and keeps no more than there is. */
+/** For any bytes: it ends, never throws, reads each page at most twice and keeps no more than there is. */
 function expectBounded(bytes: Uint8Array): void {
   const { root, damage, bytesRead } = readCounted(bytes);
   const metaSearch = 64 * 20;
@@ -75,7 +75,7 @@ describe("reader on arbitrary bytes", () => {
     fc.assert(
       fc.property(body, meta, fc.integer({ min: 0, max: 20 }), (bytes, fields, kinds) => {
         const file = Buffer.from(bytes);
-        // Headers that make sense, so that what lies behind them is reached.
+        // Valid headers, so that the content behind them is reached.
         for (let page = 0; (page + 1) * PAGE <= file.length; page += 1) {
           file.writeBigUInt64LE(BigInt(page), page * PAGE);
           file.writeUInt16LE((page + kinds) % 3 === 0 ? 2 : 1, page * PAGE + 8);

@@ -55,7 +55,7 @@ describe("meta pages", () => {
   const old = writeBolt({ is: "old" }, { transaction: 4n });
   const fresh = writeBolt({ is: "fresh" }, { transaction: 5n });
 
-  /** The pages of one file with the two meta pages of transactions 4 and 5; only the trees they name differ. */
+  /** One file with the two meta pages of transactions 4 and 5; only their trees differ. */
   function twoTransactions(): Buffer {
     const pages = (old.length - 3 * PAGE) / PAGE;
     const moved = Buffer.from(fresh.subarray(3 * PAGE));
@@ -108,7 +108,7 @@ describe("meta pages", () => {
 });
 
 describe("a damaged file", () => {
-  /** Page 3 is the leaf of the bucket `many`'s first keys, and so on; the root of all comes last. */
+  /** Page 3 is the leaf of the bucket `many`'s first keys, and so on; the root is last. */
   const tree = { many: numbered(1000, (index) => `value ${index}`.repeat(5)) };
   const sound = writeBolt(tree, { free: 1 });
   const lastPage = sound.length / PAGE - 2;

@@ -8,7 +8,7 @@ export interface Tree {
 export interface WriteOptions {
   readonly pageSize?: number;
   readonly transaction?: bigint;
-  /** Pages in no use, at the end. */
+  /** Unused pages at the end. */
   readonly free?: number;
 }
 
@@ -26,13 +26,13 @@ interface Item {
   readonly flags: number;
 }
 
-/** Writes a whole bolt file at once, as bbolt would lay it out. */
+/** Writes a whole bolt file in bbolt's layout. */
 export function writeBolt(tree: Tree, options: WriteOptions = {}): Buffer {
   const { pageSize = 4096, transaction = 7n, free = 0 } = options;
   const data: Buffer[] = [];
   let next = FREELIST_PAGE + 1;
 
-  /** Gives the page a number, and as many pages as it needs. */
+  /** Assigns a page number, and as many pages as needed. */
   function place(kind: number, count: number, body: Buffer): number {
     const id = next;
     const pages = Math.ceil((HEADER + body.length) / pageSize);
@@ -80,7 +80,7 @@ export function writeBolt(tree: Tree, options: WriteOptions = {}): Buffer {
     return Buffer.concat([bucketHeader(0), header(0, LEAF, items.length, 0), body]);
   }
 
-  /** As many as fit into a page; one that does not fit alone overflows. */
+  /** As many as fit into a page; one that is too large overflows. */
   function pack(items: readonly Item[]): readonly (readonly Item[])[] {
     const groups: Item[][] = [];
     let room = 0;
@@ -112,7 +112,7 @@ export function writeBolt(tree: Tree, options: WriteOptions = {}): Buffer {
   return Buffer.concat([...metas, freelist, ...data, Buffer.alloc(free * pageSize)]);
 }
 
-/** The 64 bytes of a meta page behind its header, with a right checksum. */
+/** The 64 bytes of a meta page after its header, with a valid checksum. */
 export function metaBytes(meta: {
   readonly pageSize: number;
   readonly root: number;
