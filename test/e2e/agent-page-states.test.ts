@@ -79,6 +79,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
       "Corrupt CNI result cache",
       "NotReady in list and status, no container of it runs",
       "It is healed once it has stood for 2m.",
+      ">3d old, first seen 1m",
       "moved its broken or stale file to quarantine, saved its logs, removed the sandbox",
       "unghost undo 0mi2k4x9q-a1b2",
       "containerd 2.3.4 at unix:///run/containerd/containerd.sock",

@@ -46,6 +46,8 @@ export function sighting({ pod = "web-0", standing, ...finding }: SightingParts 
         { source: "cni", fact: `/var/lib/cni/results/cbr0-${SANDBOX}-eth0 is empty` },
       ],
       kind: "ghost",
+      since: new Date(Date.now() - 3 * 86_400_000).toISOString(),
+      sinceSource: "boot",
       blocks: [`pod shop/${pod}: the name ${pod}_shop_7d1f_0 stays reserved`],
       blockedPods: [{ namespace: "shop", name: pod }],
       treatment: { automatic: true, reversible: true, steps: ["move the file to quarantine", "stop the sandbox"] },
