@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
+import type { WireState } from "../../src/agent/page/wire.ts";
 import { startAgent } from "./running-agent.ts";
 import { GUARD_MS, simulatedNode, unghost } from "./unghost.ts";
 
@@ -41,6 +42,23 @@ describe("agent exporters", { timeout: GUARD_MS * 4 }, () => {
     const blind = await agent.logged("verdict changed", ({ to }) => to === "unknown");
     expect(blind).toMatchObject({ level: "warn", from: "healthy", next: expect.any(String) });
     expect(await get("/readyz")).toContain(String(blind["problem"]));
+  });
+
+  test("of a node whose runtime never answered, the ghosts of the day are unknown and the journal is empty", async () => {
+    const node = await simulatedNode();
+    await node.close();
+    const agent = startAgent(["--no-kube", "--listen", "127.0.0.1:0", "--scan-every", "100ms", ...node.where]);
+    const { address } = await agent.logged("listening");
+    await agent.logged("verdict changed", ({ to }) => to === "unknown");
+
+    const state = await until("the journal is read", GUARD_MS, async () => {
+      const seen = JSON.parse(await (await fetch(`${String(address)}/api/state`)).text()) as WireState;
+      return seen.runs === undefined ? undefined : seen;
+    });
+
+    expect(state.runs).toEqual([]);
+    expect(state.timeline.map(({ unknown }) => unknown)).toEqual(state.timeline.map(() => true));
+    expect(state.timeline.length).toBeGreaterThan(0);
   });
 
   test("do not warn on loopback", async () => {
