@@ -4,7 +4,7 @@ import { sandboxNameHeldByInflightRun } from "../classes/creation-blocked/sandbo
 import { classById } from "../classes/index.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import { type DiagnosisPolicy, duringRun } from "../evidence/policy.ts";
 import { type SessionOptions, settleEarlierRuns } from "../heal/execution/session.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/execution/waits.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
@@ -12,6 +12,7 @@ import { runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { openAttempts, stampNow } from "./attempts-file.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
@@ -90,13 +91,13 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     const agent = options.policy();
     return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
   };
-  const scan = async (): Promise<Scanned> => {
+  const scan = async (first?: Snapshot): Promise<Scanned> => {
     const mirror = await cluster.mirror();
     const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
     triggers.saw(snapshot);
     durable.saw(snapshot);
     cluster.saw(snapshot);
-    return { snapshot, diagnosis: diagnose(snapshot, policies().heal) };
+    return { snapshot, diagnosis: diagnose(snapshot, duringRun(policies().heal, first, snapshot)) };
   };
   const cycle = openCycle({
     store,

@@ -7,6 +7,7 @@ import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { withOwnHealing } from "./being-healed.ts";
 import { countsOf } from "./counts.ts";
 import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
@@ -27,7 +28,8 @@ export interface CycleTools {
   readonly policies: () => Policies;
   /** Previous attempts, including those of earlier processes. */
   readonly attempts: AttemptBook;
-  readonly scan: () => Promise<Scanned>;
+  /** `first`: what the healing that this scan is part of saw first. */
+  readonly scan: (first?: Snapshot) => Promise<Scanned>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   /** Whether the fleet limits allow it. */
   readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
@@ -72,9 +74,9 @@ export function openCycle(tools: CycleTools): Cycle {
     for (const event of events) store.publish(event);
   }
 
-  async function scan(): Promise<TimedScan> {
+  async function scan(first?: Snapshot): Promise<TimedScan> {
     const startedAt = performance.now();
-    const seen = await tools.scan();
+    const seen = await tools.scan(first);
     return { ...seen, seconds: (performance.now() - startedAt) / 1000, startedAtMs: startedAt };
   }
 
@@ -138,8 +140,8 @@ export function openCycle(tools: CycleTools): Cycle {
     let last: TimedScan = { ...seen, seconds: 0, startedAtMs: newestMs };
     const order: HealOrder = {
       plan,
-      scan: async () => {
-        last = await scan();
+      scan: async (first) => {
+        last = await scan(first);
         return last;
       },
       onBegin: ({ plan: { actions } }) => {

@@ -1,5 +1,6 @@
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
+import { duringRun } from "../evidence/policy.ts";
 import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type PipelineOptions, type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
@@ -36,9 +37,13 @@ export type Round =
   | { readonly kind: "left"; readonly scanned: Scanned; readonly note?: string }
   | { readonly kind: "planned"; readonly planned: Planned; readonly policy: HealPolicy };
 
-async function scan({ observe, env }: Pick<HealOnceOptions, "observe" | "env">, policy: HealPolicy): Promise<Scanned> {
+async function scan(
+  { observe, env }: Pick<HealOnceOptions, "observe" | "env">,
+  policy: HealPolicy,
+  first?: Snapshot,
+): Promise<Scanned> {
   const snapshot = await observeNode(observe, env);
-  return { snapshot, diagnosis: diagnose(snapshot, policy) };
+  return { snapshot, diagnosis: diagnose(snapshot, duringRun(policy, first, snapshot)) };
 }
 
 /** Scans and plans like `heal`, and also checks for an untrusted clock and for agents that are not up. */
@@ -74,7 +79,7 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
   const { planned, policy } = round;
   const healing = await runPipeline(planned, {
     ...options,
-    scan: () => scan(options, policy),
+    scan: (first) => scan(options, policy, first),
     plan: (diagnosis) => planHealing(diagnosis, policy),
     cniCacheDir: options.observe.cniCacheDir,
     // No kubelet runs yet that could finish a pod.

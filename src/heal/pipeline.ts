@@ -23,7 +23,8 @@ export interface Planned extends Scanned {
 
 /** The options of the command line, the boot hook and the agent: where to scan, what is allowed, where to report. */
 export interface PipelineOptions {
-  readonly scan: () => Promise<Scanned>;
+  /** `first`: what the run saw first; see duringRun. */
+  readonly scan: (first: Snapshot) => Promise<Scanned>;
   /** What the policy allows for a diagnosis. Also called for later scans of the same run. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly session: Omit<SessionOptions, "sleep">;
@@ -61,7 +62,7 @@ export async function runPipeline(shown: Planned, options: PipelineOptions): Pro
     const session = opened.value;
     try {
       const isStale = session.recoveries.length > 0 || performance.now() - askedAt > STALE_AFTER_MS;
-      const planned = isStale ? await scanAndPlan(options) : shown;
+      const planned = isStale ? await scanAndPlan(shown.snapshot, options) : shown;
       if (isStale) runtime.facts.renew();
       options.onBegin?.(planned, session.recoveries);
       const healing = await healNode(planned, { ...options, session, runtime, sleep });
@@ -75,7 +76,7 @@ export async function runPipeline(shown: Planned, options: PipelineOptions): Pro
   }
 }
 
-async function scanAndPlan({ scan, plan }: PipelineOptions): Promise<Planned> {
-  const scanned = await scan();
+async function scanAndPlan(first: Snapshot, { scan, plan }: PipelineOptions): Promise<Planned> {
+  const scanned = await scan(first);
   return { ...scanned, plan: plan(scanned.diagnosis) };
 }

@@ -33,7 +33,7 @@ describe("a scan during a heal", () => {
       await agent.cycle.run();
       during = findings(agent);
       agent.node = {};
-      await order.scan();
+      await order.scan(shown.snapshot);
       return await healing(agent.healed, shown, order, "healed", () => ({}));
     };
 
@@ -57,7 +57,7 @@ describe("a scan during a heal", () => {
       late = agent.cycle.run();
       agent.pause = () => Promise.resolve();
       agent.node = {};
-      await order.scan();
+      await order.scan(shown.snapshot);
       return await healing(agent.healed, shown, order, "healed", () => ({}));
     };
 

@@ -1,9 +1,14 @@
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "./snapshot-builder.ts";
 
-export function diagnosed(parts: NodeParts, policy: DiagnosisPolicy = AT_ONCE): Diagnosis {
-  return diagnose(snapshotOf(parts), policy);
+export function diagnosed(
+  parts: NodeParts,
+  policy: DiagnosisPolicy = AT_ONCE,
+  sources: Partial<Snapshot> = {},
+): Diagnosis {
+  return diagnose(snapshotOf(parts, sources), policy);
 }
 
 /** Class and subject of each finding, sorted. */

@@ -4,6 +4,7 @@ import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import { nodeHolds } from "../../evidence/pod-presence.ts";
+import { duringRun } from "../../evidence/policy.ts";
 import { settleEarlierRuns } from "../../heal/execution/session.ts";
 import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
@@ -21,6 +22,7 @@ import { renderSummary } from "../../report/summary.ts";
 import { renderNames } from "../../report/table.ts";
 import { inLines } from "../../report/text.ts";
 import { selectedWords } from "../../report/verdict-line.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { askYesNo } from "../ask.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { list, onOff, takeLayout, targetsParameter } from "../flag-kinds.ts";
@@ -86,9 +88,9 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
   const narrow = narrowing(selection, whole, snapshot.node);
   const { diagnosis, alsoBlocking } = narrow(whole);
   const seen: Scanned = { snapshot, diagnosis };
-  const scan = async (): Promise<Scanned> => {
+  const scan = async (first: Snapshot): Promise<Scanned> => {
     const now = await observeNode(settings, io.env);
-    return { snapshot: now, diagnosis: narrow(diagnose(now, policy)).diagnosis };
+    return { snapshot: now, diagnosis: narrow(diagnose(now, duringRun(policy, first, now))).diagnosis };
   };
   const planFor = (found: Diagnosis): Plan => planHealing(found, policy);
   const plan = planFor(diagnosis);
@@ -160,7 +162,7 @@ interface Surroundings {
   readonly layout: TableShape;
   readonly selection: Selection | undefined;
   readonly plan: (diagnosis: Diagnosis) => Plan;
-  readonly scan: () => Promise<Scanned>;
+  readonly scan: (first: Snapshot) => Promise<Scanned>;
 }
 
 async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Promise<ExitCode> {

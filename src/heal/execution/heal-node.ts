@@ -22,7 +22,8 @@ interface HealNodeOptions {
   readonly cniCacheDir: string;
   readonly waits?: Waits;
   readonly cluster?: OpenCluster;
-  readonly scan: () => Promise<{ readonly snapshot: Snapshot; readonly diagnosis: Diagnosis }>;
+  /** `first`: what the run saw first. */
+  readonly scan: (first: Snapshot) => Promise<{ readonly snapshot: Snapshot; readonly diagnosis: Diagnosis }>;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption?: Interruption;
   readonly onResult: (result: ActionResult) => void;
@@ -65,7 +66,7 @@ export async function healNode(
       runtime.close();
     }
     for (const action of plan.actions) tried.add(action.finding.id).add(whatIsDone(action));
-    const now = await options.scan();
+    const now = await options.scan(first.snapshot);
     seen = now;
     const next = options.plan(now.diagnosis);
     const isNew = (action: PlannedAction) => !tried.has(action.finding.id) && !tried.has(whatIsDone(action));
