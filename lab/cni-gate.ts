@@ -14,9 +14,13 @@ const GATE_DIR = "/opt/cni/gate";
 const GATE_SCRIPT = `#!/bin/sh
 pod="\${CNI_ARGS##*K8S_POD_NAME=}"
 order="${GATE_DIR}/$CNI_COMMAND-\${pod%%;*}"
+[ -e "$order" ] || order="${GATE_DIR}/$CNI_COMMAND-"
 [ -z "$CNI_ARGS" ] || [ ! -e "$order" ] || . "$order"
 exec "$0.real" "$@"
 `;
+
+/** For an order that holds for every pod without one of its own. */
+export const EVERY_POD = "";
 
 /** Overrides CNI for one pod and one command. The order is a shell script. */
 export async function orderAtGate(

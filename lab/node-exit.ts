@@ -17,17 +17,24 @@ export function forgetAtExit(dir: NodeDir): void {
 
 function arm(): void {
   process.on("exit", clearAll);
+  process.on("disconnect", endWithParent);
   for (const signal of SIGNALS) process.on(signal, clearAndDie);
 }
 
 function disarm(): void {
   process.off("exit", clearAll);
+  process.off("disconnect", endWithParent);
   for (const signal of SIGNALS) process.off(signal, clearAndDie);
 }
 
 function clearAll(): void {
   for (const dir of standing) clearNodeDir(dir);
   standing.clear();
+}
+
+/** A worker of the test runner does not outlive it: no one waits for its tests any more. */
+function endWithParent(): void {
+  clearAndDie("SIGTERM");
 }
 
 /** Dies by the same signal again, without a handler, so that the parent process sees the signal. */

@@ -2,18 +2,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const STEP_MS = 20;
 
-/** Waits until `probe` returns a value; the timeout error names what was waited for. */
+/** Waits until `probe` returns a value; the timeout error names what was waited for, as `what` knows it by then. */
 export async function until<T>(
-  what: string,
+  what: string | (() => string),
   timeoutMs: number,
   probe: () => Promise<T | undefined> | T | undefined,
   stepMs = STEP_MS,
 ): Promise<T> {
   const end = performance.now() + timeoutMs;
   for (;;) {
+    const startedAt = performance.now();
     const value = await probe();
     if (value !== undefined) return value;
-    if (performance.now() > end) throw new Error(`${what}: not so after ${timeoutMs} ms`);
-    await sleep(stepMs);
+    if (performance.now() > end)
+      throw new Error(`${typeof what === "string" ? what : what()}: not so after ${timeoutMs} ms`);
+    // What is waited for needs the processor, too: a probe that is expensive is made less often.
+    await sleep(Math.max(stepMs, performance.now() - startedAt));
   }
 }

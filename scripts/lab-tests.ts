@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { leftBehind, machineNetwork } from "../lab/left-behind.ts";
 import type { Unavailable } from "../lab/tools.ts";
@@ -24,14 +25,22 @@ export async function runLabTests(
   }
   const before = new Set([...leftBehind(), ...machineNetwork()]);
   const vitest = ["run", "--project", project, ...process.argv.slice(2)];
-  const { status } = spawnSync("vitest", vitest, { stdio: "inherit" });
+  const status = await statusOf(vitest);
   const left = await leftForGood(before);
-  if (left.length === 0) process.exit(status ?? 1);
+  if (left.length === 0) process.exit(status);
   console.error(`${target} left behind:\n${left.join("\n")}`);
   process.exit(status || 1);
 }
 
-/** Waits for killed processes: zombies wait for the machine's reaper. */
+/** A signal that ends this process ends the tests, which clear their nodes away. */
+async function statusOf(vitest: readonly string[]): Promise<number> {
+  const tests = spawn("vitest", vitest, { stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => tests.kill(signal));
+  const [status] = (await once(tests, "exit")) as [number | null];
+  return status ?? 1;
+}
+
+/** Waits for killed processes: the tests' own end after vitest, and zombies wait for the machine's reaper. */
 async function leftForGood(before: ReadonlySet<string>): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
   for (;;) {

@@ -19,6 +19,7 @@ export interface ClusterOptions {
   readonly kubelet?: KubeletSettings;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
+  readonly runtimeConfig?: string;
   /** Called with every command that is run in a node. */
   readonly watch?: CommandWatch;
 }
@@ -43,15 +44,15 @@ export interface Cluster {
 }
 
 /** Only a hang guard. */
-const WAIT_MS = 600_000;
+const WAIT_MS = 300_000;
 const POLL_MS = 250;
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const programs = await ensureClusterTools();
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
   const tools = await ensureTools();
-  const { runtime = "1.6", kubelet = {}, disk = "directory", watch } = options;
-  const how = { runtime, kubelet, disk, ...(watch === undefined ? {} : { watch }) };
+  const { runtime = "1.6", kubelet = {}, disk = "directory", runtimeConfig = "", watch } = options;
+  const how = { runtime, kubelet, disk, runtimeConfig, ...(watch === undefined ? {} : { watch }) };
   // Concurrently: each of them mostly waits for its own programs.
   const starting = startControlPlane(tools, programs);
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
@@ -62,8 +63,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const nodes = joined.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 
   async function destroy(): Promise<void> {
-    for (const node of nodes) await node.lab.destroy();
-    if (plane.status === "fulfilled") await plane.value.destroy();
+    const machines = [...nodes.map(({ lab }) => lab), ...(plane.status === "fulfilled" ? [plane.value] : [])];
+    await Promise.all(machines.map((machine) => machine.destroy()));
   }
 
   try {
@@ -111,24 +112,20 @@ function clusterOf(controlPlane: ControlPlane, nodes: readonly ClusterNode[], de
         seen = await pods();
         return seen.length === count && seen.every(isIt) ? seen : undefined;
       };
-      try {
-        return await until(`${count} pods are as asked`, timeoutMs, probe, POLL_MS);
-      } catch (error) {
-        throw new Error(`${(error as Error).message}; seen: ${seen.map(inOneLine).join("; ")}`, { cause: error });
-      }
+      const what = () => `${count} pods are as asked; seen: ${seen.map(inOneLine).join("; ")}`;
+      return await until(what, timeoutMs, probe, POLL_MS);
     },
     condition,
-    waitForCondition: (of, type, isIt) =>
-      until(
-        `the condition ${type} of ${of.name} is as asked`,
-        WAIT_MS,
-        async () => {
-          // Before kubelet's registration there is no Node object yet.
-          const now = await condition(of, type).catch(() => undefined);
-          return now !== undefined && isIt(now) ? now : undefined;
-        },
-        POLL_MS,
-      ),
+    waitForCondition: (of, type, isIt) => {
+      let now: Condition | undefined;
+      const probe = async () => {
+        // Before kubelet's registration there is no Node object yet.
+        now = await condition(of, type).catch(() => undefined);
+        return now !== undefined && isIt(now) ? now : undefined;
+      };
+      const what = () => `the condition ${type} of ${of.name} is as asked, and not ${JSON.stringify(now)}`;
+      return until(what, WAIT_MS, probe, POLL_MS);
+    },
     destroy,
   };
 }

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -121,10 +121,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect(init === undefined ? undefined : identify(init)).toBeUndefined();
   });
 
-  test("ends with an owner that is stopped", async () => {
+  test.each([
+    ["that is stopped", ({ process: owner }: Orphan) => owner.kill("SIGTERM")],
+    // As the worker of a test runner that was ended.
+    ["whose parent process is gone", ({ process: owner }: Orphan) => owner.disconnect()],
+  ])("ends with an owner %s", async (_how, end) => {
     const orphan = await ownedByAnother();
 
-    process.kill(orphan.owner, "SIGTERM");
+    end(orphan);
 
     await until("the owner has ended", 60_000, () => (identify(orphan.owner) === undefined ? true : undefined));
     expect(identify(orphan.initPid)).toBeUndefined();
@@ -193,6 +197,7 @@ function cgroupsOf(id: string): readonly string[] {
 }
 
 interface Orphan {
+  readonly process: ChildProcess;
   readonly owner: number;
   readonly id: string;
   readonly dir: string;
@@ -207,11 +212,11 @@ async function ownedByAnother(): Promise<Orphan> {
     console.log(JSON.stringify({ owner: process.pid, id: node.id, dir: node.dir, initPid: node.initPid }));
     setInterval(() => {}, 1000);`;
   const owner = spawn(process.execPath, ["--input-type=module", "-e", script], {
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
   });
   const line = await new Promise<string>((heard, failed) => {
-    owner.stdout.once("data", (chunk: Buffer) => heard(chunk.toString()));
+    owner.stdout?.once("data", (chunk: Buffer) => heard(chunk.toString()));
     owner.once("exit", (code) => failed(new Error(`the owner ended with ${code}`)));
   });
-  return JSON.parse(line) as Orphan;
+  return { process: owner, ...(JSON.parse(line) as Omit<Orphan, "process">) };
 }
