@@ -2,10 +2,10 @@ import { globSync, truncateSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
 import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
-import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
+import { EVERY_POD, liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
 import { until } from "../../lab/poll.ts";
 import { installChart, NAMESPACE } from "./agent-pod.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const PODS = names("web", 3);
 
@@ -26,9 +26,9 @@ test("the agent's pod starts when no other pod can, and restores the others afte
   await story.waitForPods(PODS.length, isReady);
 
   // No pod gets a network any more.
-  await orderAtGate(node.lab, "ADD", "blocked", refusal("no addresses left"));
+  await orderAtGate(node.lab, "ADD", EVERY_POD, refusal("no addresses left"));
   await story.apply(podObjects(["blocked"], node.name));
-  await until("kubelet could not create a sandbox", HANG_GUARD_MS, async () => {
+  await until("kubelet could not create a sandbox", WAIT_MS, async () => {
     const reasons = await story.kubectl("get", "events", "-o=jsonpath={.items[*].reason}");
     return reasons.includes("FailedCreatePodSandBox") || undefined;
   });
@@ -36,7 +36,7 @@ test("the agent's pod starts when no other pod can, and restores the others afte
   await story.kubectl("delete", "pod", `--namespace=${NAMESPACE}`, first.metadata.name);
   const agent = await readyAgent(story, ({ metadata }) => metadata.uid !== first.metadata.uid);
   expect((await story.pods()).filter(isReady).map(({ metadata }) => metadata.name)).toEqual(PODS);
-  await liftOrder(node.lab, "ADD", "blocked");
+  await liftOrder(node.lab, "ADD", EVERY_POD);
   await story.waitForPods(PODS.length + 1, isReady);
 
   // containerd 1.6 cannot stop a sandbox with a torn CNI result: its pod does not start again on its own.
@@ -63,7 +63,7 @@ function restartsOf({ status }: PodObject): number {
 }
 
 async function readyAgent(story: Cluster, isIt: (pod: PodObject) => boolean): Promise<PodObject> {
-  return await until("the agent is ready", HANG_GUARD_MS, async () => {
+  return await until("the agent is ready", WAIT_MS, async () => {
     const pods = await story.pods(NAMESPACE).catch(() => []);
     return pods.find((pod) => pod.metadata.deletionTimestamp === undefined && isReady(pod) && isIt(pod));
   });

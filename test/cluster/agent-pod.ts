@@ -3,7 +3,7 @@ import { importUnghostImage } from "../../lab/cluster/unghost-image.ts";
 import { until } from "../../lab/poll.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { WAIT_MS } from "./lab-cluster.ts";
 
 export const NAMESPACE = "unghost";
 const CHART = `${process.cwd()}/deploy/helm/unghost`;
@@ -107,7 +107,7 @@ export interface Ended {
 /** Runs one command in such a pod to its end. */
 export async function runLikeAgent(story: Cluster, args: readonly string[], change: Change): Promise<Ended> {
   const name = await startLikeAgent(story, args, change);
-  const code = await until(`${name} has ended`, HANG_GUARD_MS, async () => {
+  const code = await until(`${name} has ended`, WAIT_MS, async () => {
     const pod = (await story.pods(NAMESPACE)).find(({ metadata }) => metadata.name === name);
     return pod?.status.containerStatuses?.[0]?.state?.terminated?.exitCode;
   });

@@ -28,7 +28,7 @@ import {
   withoutCapability,
   withoutMount,
 } from "./agent-pod.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const AT_ONCE = ["--min-age=0s", "--inflight-grace=0s"];
 const CONFIG = "--config=/etc/unghost/agent.yaml";
@@ -128,7 +128,7 @@ describe("without one of its privileges the agent's pod loses", { timeout: HANG_
     await orderAtGate(story.node.lab, "ADD", name, refusal("no addresses left"));
     const change: Change = (spec) => void Object.assign(spec, { hostNetwork: false });
     await startLikeAgent(story, ["version"], change, name);
-    await until("kubelet could not create its sandbox", HANG_GUARD_MS, async () => {
+    await until("kubelet could not create its sandbox", WAIT_MS, async () => {
       const events = ["get", "events", `--namespace=${NAMESPACE}`, "-o=name"];
       const selector = `--field-selector=involvedObject.name=${name},reason=FailedCreatePodSandBox`;
       return (await story.kubectl(...events, selector)) !== "" || undefined;
@@ -186,7 +186,7 @@ describe("without one of its privileges the agent's pod loses", { timeout: HANG_
   test("the directory of the lock: a second agent is noticed", async () => {
     expect((await runLikeAgent(story, ["agent", CONFIG], unchanged)).code).toBe(ExitCode.refused);
     const second = await startLikeAgent(story, ["agent", CONFIG], both(readOnlyThroughout, withoutMount("lock")));
-    await until("the second agent has logged it", HANG_GUARD_MS, async () => {
+    await until("the second agent has logged it", WAIT_MS, async () => {
       const logged = await story.controlPlane.tryKubectl(["logs", `--namespace=${NAMESPACE}`, second]);
       const codes = logged.stdout.split("\n").map((line) => property(parseJson(line), "code"));
       return codes.includes("agent-lock-unavailable") || undefined;
@@ -209,7 +209,7 @@ describe("without one of its privileges the agent's pod loses", { timeout: HANG_
     const pod = await startLikeAgent(story, ["keep"], ({ containers: [container] }) => {
       for (const mount of container.volumeMounts) delete mount.mountPropagation;
     });
-    await until("it runs", HANG_GUARD_MS, async () => {
+    await until("it runs", WAIT_MS, async () => {
       const [container] = (await podNamed(pod))?.status.containerStatuses ?? [];
       return container?.state?.running === undefined ? undefined : true;
     });

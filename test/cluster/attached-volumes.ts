@@ -1,7 +1,7 @@
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { DRIVER, specWithVolume } from "../../lab/cluster/csi-storage.ts";
 import { until } from "../../lab/poll.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { WAIT_MS } from "./lab-cluster.ts";
 
 const CLASS = "volume-attachment-stuck";
 const AGE = "1s";
@@ -30,14 +30,14 @@ export function attachmentOf(
   volume: string,
   isIt: (attachment: AttachmentObject) => boolean,
 ): Promise<AttachmentObject> {
-  return until(`the attachment of ${volume} is as asked`, HANG_GUARD_MS, async () =>
+  return until(`the attachment of ${volume} is as asked`, WAIT_MS, async () =>
     (await attachments(story)).find((one) => one.spec.source.persistentVolumeName === volume && isIt(one)),
   );
 }
 
 export async function driverRegistered({ api, node }: Cluster): Promise<void> {
   const path = `/apis/storage.k8s.io/v1/csinodes/${node.name}`;
-  await until("the driver is registered", HANG_GUARD_MS, async () => {
+  await until("the driver is registered", WAIT_MS, async () => {
     const { spec } = await api.get<{ readonly spec: { readonly drivers?: readonly { readonly name: string }[] } }>(
       path,
     );

@@ -7,7 +7,7 @@ import { orderAtGate } from "../../lab/cni-gate.ts";
 import { pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 import { reportedByAgent } from "./reported-by-agent.ts";
 
 const RUNNING = names("runs", 4);
@@ -33,7 +33,7 @@ test.each(runtimes)(
     for (const pod of HUNG) await orderAtGate(node.lab, "ADD", pod, 'rm -f "$order"\nexec sleep 1000000000\n');
     await story.apply(podObjects(HUNG, node.name));
     for (const pod of HUNG) {
-      await until(`the ADD of ${pod} hangs`, HANG_GUARD_MS, () => pluginOf(node.lab, "ADD", pod));
+      await until(`the ADD of ${pod} hangs`, WAIT_MS, () => pluginOf(node.lab, "ADD", pod));
     }
     await node.lab.writeFile(CNI_CONF_FILE, readFileSync(node.lab.path(CNI_CONF_FILE)));
     await story.apply(podObjects(LATER, node.name));
@@ -43,7 +43,7 @@ test.each(runtimes)(
     expect((await scanOn(node)).verdict).not.toBe("healthy");
     await reportedByAgent(story, "cni-lock-wedge");
     // A plugin counts as hung after a minute.
-    const wedged = await until("the scan finds the lock wedge", HANG_GUARD_MS, async () => {
+    const wedged = await until("the scan finds the lock wedge", WAIT_MS, async () => {
       const report = await scanOn(node);
       return report.findings.some((finding) => finding.class === "cni-lock-wedge") ? report : undefined;
     });

@@ -11,7 +11,7 @@ import {
   startedAmong,
   tearCacheOf,
 } from "./csi-driver.ts";
-import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "./lab-cluster.ts";
 
 test(
   "after a power cut with a torn CNI cache of a CSI node plugin, the agent restores the driver, its sidecar and the volume",
@@ -25,7 +25,7 @@ test(
     await node.boot();
     const isOld = startedAmong(before);
     const restarts = restartsOf(before.find(({ metadata }) => metadata.name.startsWith("csi-sidecar-")));
-    await until("the sidecar crashes after the boot", HANG_GUARD_MS, async () =>
+    await until("the sidecar crashes after the boot", WAIT_MS, async () =>
       restartsOf(await podNamed(story, "csi-sidecar")) > restarts + 1 ? true : undefined,
     );
     const report = await scanOn(node);

@@ -11,9 +11,7 @@ import {
 import { isReady, type PodObject } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { stateOfSocket } from "../../src/snapshot/csi.ts";
-
-/** Only a hang guard. */
-const WAIT_MS = 600_000;
+import { WAIT_MS } from "./lab-cluster.ts";
 
 /** A CSI node plugin, its sidecar and a database with a volume; returns the three pods once they run. */
 export async function startDriver(story: Cluster): Promise<readonly PodObject[]> {

@@ -8,7 +8,7 @@ import { until } from "../../lab/poll.ts";
 import manifest from "../../package.json" with { type: "json" };
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { type Ended, jsonIn } from "./agent-pod.ts";
-import { HANG_GUARD_MS, stopFails } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, stopFails, WAIT_MS } from "./lab-cluster.ts";
 
 const VALUES = parse(readFileSync("deploy/helm/unghost/values.yaml", "utf8")) as { image: { repository: string } };
 const IMAGE = `${VALUES.image.repository}:${manifest.version}`;
@@ -25,7 +25,7 @@ afterAll(() => story?.destroy());
 async function debugNode(args: readonly string[], namespace = "default", profile = "sysadmin"): Promise<Ended> {
   const debug = ["debug", `node/${story.node.name}`, `--profile=${profile}`, `--namespace=${namespace}`];
   await story.kubectl(...debug, "--image-pull-policy=Never", `--image=${IMAGE}`, "--", "unghost", ...args);
-  const { pod, code } = await until("the debug pod has ended", HANG_GUARD_MS, async () => {
+  const { pod, code } = await until("the debug pod has ended", WAIT_MS, async () => {
     for (const { metadata, status } of await story.pods(namespace)) {
       const exitCode = status.containerStatuses?.[0]?.state?.terminated?.exitCode;
       if (metadata.name.startsWith("node-debugger-") && exitCode !== undefined)

@@ -6,7 +6,8 @@ import { containersOf, isReady, names, podObjects } from "../../lab/cluster/obje
 import { DELEGATE_SOCKET, restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
 import { hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
-import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes } from "./lab-cluster.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, WAIT_MS } from "./lab-cluster.ts";
 import { REPORTED_MS, reportedByAgent } from "./reported-by-agent.ts";
 
 const RUNNING = names("runs", 6);
@@ -30,7 +31,7 @@ test.each(runtimes)(
     await story.apply(podObjects(NEW, node.name));
     await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
     const log = node.lab.path("/var/log/kubelet.log");
-    await until("kubelet's first attempt to create a pod fails", HANG_GUARD_MS, () =>
+    await until("kubelet's first attempt to create a pod fails", WAIT_MS, () =>
       /CreatePodSandbox.*new-\d+/.test(readFileSync(log, "utf8")) ? true : undefined,
     );
 
@@ -47,9 +48,7 @@ test.each(runtimes)(
     const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
   },
   HANG_GUARD_MS,
 );

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { fillDisk, freeDisk } from "../../lab/faults/full-disk.ts";
-import { until } from "../../lab/poll.ts";
 import { UNGHOST } from "../e2e/unghost.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
 import { haunt, resultCache, runsAgain } from "./haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
 
@@ -51,9 +51,7 @@ test(
     const others = PODS.filter((name) => name !== "web-1");
     const after = await story.waitForPods(PODS.length, isReady);
     expect(containersOf(after, others)).toEqual(containersOf(before, others));
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
 
     async function changes(): Promise<readonly string[]> {
       const history: History = JSON.parse(await node.lab.check([UNGHOST, "history", "-o", "json"]));

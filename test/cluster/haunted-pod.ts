@@ -1,8 +1,9 @@
-import { truncateSync } from "node:fs";
+import { existsSync, readFileSync, truncateSync } from "node:fs";
+import { AGENT_LOG } from "../../lab/cluster/agent.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { until } from "../../lab/poll.ts";
 import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { WAIT_MS } from "./lab-cluster.ts";
 
 const CALL = { timeoutMs: 60_000 };
 
@@ -26,8 +27,31 @@ export async function haunt(node: ClusterNode, pod: string): Promise<string> {
 }
 
 export async function runsAgain(node: ClusterNode, pod: string, ghost: string): Promise<void> {
-  await until(`${pod} runs in another sandbox`, HANG_GUARD_MS, async () => {
+  const what = () =>
+    `${pod} runs in another sandbox than ${ghost}; the agent last logged ${agentLog(node).slice(-1000)}`;
+  await until(what, WAIT_MS, async () => {
     const id = await sandboxOf(node, pod);
     return id !== undefined && id !== ghost ? true : undefined;
   });
+}
+
+export function agentLog({ lab }: ClusterNode): string {
+  const log = lab.path(AGENT_LOG);
+  return existsSync(log) ? readFileSync(log, "utf8") : "";
+}
+
+/** Whether the agent has logged that it healed this sandbox. */
+export function isHealedByAgent(node: ClusterNode, ghost: string): boolean {
+  return agentLog(node)
+    .split("\n")
+    .some((line) => line.includes('"ghost healed"') && line.includes(ghost));
+}
+
+export async function healedByAgent(node: ClusterNode, pod: string, ghost: string): Promise<void> {
+  await runsAgain(node, pod, ghost);
+  await until(`the agent has healed ${pod}`, WAIT_MS, () => isHealedByAgent(node, ghost) || undefined);
+}
+
+export async function hauntAndHeal(node: ClusterNode, pod: string): Promise<void> {
+  await healedByAgent(node, pod, await haunt(node, pod));
 }

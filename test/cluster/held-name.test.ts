@@ -5,7 +5,8 @@ import { orderAtGate } from "../../lab/cni-gate.ts";
 import { HANG_ONCE, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, namedIn, scanOn } from "./lab-cluster.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { cluster, HANG_GUARD_MS, namedIn, scanOn, WAIT_MS } from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 4);
 const HELD = "held";
@@ -21,13 +22,13 @@ test.each(runtimes)(
     await orderAtGate(node.lab, "ADD", HELD, HANG_ONCE);
     await story.apply(podObjects([HELD], node.name));
 
-    await until("kubelet's events say that the name is reserved", HANG_GUARD_MS, async () => {
+    await until("kubelet's events say that the name is reserved", WAIT_MS, async () => {
       const events = await story.api.text(
         `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=${HELD}`,
       );
       return events.includes("is reserved for") ? true : undefined;
     });
-    const listed = await node.lab.cri.listPodSandbox(undefined, { timeoutMs: HANG_GUARD_MS });
+    const listed = await node.lab.cri.listPodSandbox(undefined, { timeoutMs: WAIT_MS });
     expect(listed.map(({ metadata }) => metadata?.name)).not.toContain(HELD);
     const holder = pluginOf(node.lab, "ADD", HELD)?.sandboxId;
     expect(holder).toBeDefined();
@@ -45,9 +46,7 @@ test.each(runtimes)(
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
     expect(pluginOf(node.lab, "ADD", HELD)).toBeUndefined();
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
   },
   HANG_GUARD_MS,
 );

@@ -12,7 +12,7 @@ import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { publishedAt, publishedChart } from "../../scripts/release/published-at.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
 /** Not the default one, so that nothing depends on its name. */
@@ -50,13 +50,8 @@ test(
     const [cache = ""] = globSync(second.lab.path("/var/lib/cni/results/cbr0-*"));
     truncateSync(cache);
     await story.kubectl("delete", "pod", "web-0", "--wait=false");
-    await until(
-      "the pod is gone",
-      HANG_GUARD_MS,
-      async () => ((await story.pods()).length === 0 ? true : undefined),
-      500,
-    );
-    const events = await until("the event is there", HANG_GUARD_MS, async () => {
+    await until("the pod is gone", WAIT_MS, async () => ((await story.pods()).length === 0 ? true : undefined), 500);
+    const events = await until("the event is there", WAIT_MS, async () => {
       const reasons = await story.kubectl("get", "events", "-A", "-o=jsonpath={.items[*].reason}");
       return reasons.includes("GhostHealed") ? reasons : undefined;
     });
@@ -105,7 +100,7 @@ async function upgradeRollBackAndUninstall(
 
   await helm("uninstall", "unghost");
   for (const node of story.nodes) expect(await story.condition(node, CONDITION)).toBeUndefined();
-  await until("nothing is left", HANG_GUARD_MS, async () => {
+  await until("nothing is left", WAIT_MS, async () => {
     const left = (await everything(story)).filter((name) => !before.includes(name));
     return left.every((name) => name === `namespace/${NAMESPACE}`) ? true : undefined;
   });

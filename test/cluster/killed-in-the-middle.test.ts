@@ -7,7 +7,8 @@ import { restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
 import { addsUnderWay, hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 6);
 const NEW = names("new", 12);
@@ -55,10 +56,10 @@ async function killedInTheMiddle(story: Cluster): Promise<readonly string[]> {
 
   await hangDelegateDaemon(node.lab);
   await story.apply(podObjects(NEW, node.name));
-  await until("each new pod's ADD hangs", HANG_GUARD_MS, () => addsUnderWay(node.lab).size >= NEW.length || undefined);
+  await until("each new pod's ADD hangs", WAIT_MS, () => addsUnderWay(node.lab).size >= NEW.length || undefined);
   await Promise.all([node.lab.killRuntime(), node.kubelet.end("KILL")]);
   await restartDelegateDaemon(node.lab);
-  await until("no plugin runs any more", HANG_GUARD_MS, () => addsUnderWay(node.lab).size === 0 || undefined);
+  await until("no plugin runs any more", WAIT_MS, () => addsUnderWay(node.lab).size === 0 || undefined);
   await node.lab.startRuntime();
   return containersOf(before, RUNNING);
 }
@@ -66,7 +67,5 @@ async function killedInTheMiddle(story: Cluster): Promise<readonly string[]> {
 async function allRun(story: Cluster, running: readonly string[]): Promise<void> {
   const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);
   expect(containersOf(after, RUNNING)).toEqual(running);
-  await until("the scan is healthy", HANG_GUARD_MS, async () =>
-    (await scanOn(story.node)).verdict === "healthy" ? true : undefined,
-  );
+  await healthyScan(() => scanOn(story.node));
 }

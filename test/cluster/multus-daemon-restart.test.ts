@@ -8,7 +8,8 @@ import { processesOf } from "../../lab/node-processes.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 
 const CLASS = "multus-daemon-down-or-wedged";
 const RUNNING = names("runs", 3);
@@ -58,10 +59,10 @@ async function wedgedUnderNewPods(story: Cluster): Promise<readonly string[]> {
   if (daemon === undefined) throw new Error("the multus daemon does not run");
   await node.lab.kill(daemon.pid, "STOP");
   await story.apply(podObjects(NEW, node.name));
-  await until("each new pod waits for the daemon", HANG_GUARD_MS, () =>
+  await until("each new pod waits for the daemon", WAIT_MS, () =>
     addsUnderWay(node.lab).size >= NEW.length ? true : undefined,
   );
-  const report = await until("the scan finds the daemon", HANG_GUARD_MS, async () => {
+  const report = await until("the scan finds the daemon", WAIT_MS, async () => {
     const now = await scanOn(node);
     return now.findings.some((finding) => finding.class === CLASS) ? now : undefined;
   });
@@ -73,7 +74,5 @@ async function wedgedUnderNewPods(story: Cluster): Promise<readonly string[]> {
 async function allRun(story: Cluster, before: readonly string[]): Promise<void> {
   const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);
   expect(containersOf(after, RUNNING)).toEqual(before);
-  await until("the scan is healthy", HANG_GUARD_MS, async () =>
-    (await scanOn(story.node)).verdict === "healthy" ? true : undefined,
-  );
+  await healthyScan(() => scanOn(story.node));
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { useThickMultusIn } from "../../lab/cluster/multus.ts";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { unwedgeMultusDaemon, wedgeMultusDaemon } from "../../lab/faults/thick-multus.ts";
-import { until } from "../../lab/poll.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
 import {
   cluster,
   HANG_GUARD_MS,
@@ -47,9 +47,7 @@ test.each(runtimes)(
     await unwedgeMultusDaemon(node.lab);
     const after = await story.waitForPods(RUNNING.length, isReady);
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
   },
   HANG_GUARD_MS,
 );

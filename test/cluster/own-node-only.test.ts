@@ -4,7 +4,7 @@ import { type ControlPlane, startControlPlane } from "../../lab/cluster/control-
 import { ensureClusterTools } from "../../lab/cluster/tools.ts";
 import { until } from "../../lab/poll.ts";
 import { ensureTools } from "../../lab/tools.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const OWN = "node-a";
 const OTHER = "node-b";
@@ -130,7 +130,7 @@ test(
     await apply(deployed);
     await apply([OWN, OTHER].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name } })));
     for (const namespace of ["default", "unghost"]) {
-      await until(`${namespace} has its ServiceAccount`, HANG_GUARD_MS, hasAccount(namespace));
+      await until(`${namespace} has its ServiceAccount`, WAIT_MS, hasAccount(namespace));
     }
     await apply([
       ...forKubectl,
@@ -165,7 +165,7 @@ test(
     expect([...(await refusedAmong({ ...ALLOWED, ...ACROSS }, own)).keys()]).toEqual([]);
 
     await apply(policy);
-    await until("the policy is in force", HANG_GUARD_MS, async () => {
+    await until("the policy is in force", WAIT_MS, async () => {
       const { code } = await attempt(ACROSS["another node's condition"] ?? { args: [] }, own);
       return code === 0 ? undefined : true;
     });

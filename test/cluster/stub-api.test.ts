@@ -6,7 +6,7 @@ import { openRawApi, type RawAnswer, type RawApi } from "../../lab/raw-api.ts";
 import { type StubApi, serveStubApi } from "../../lab/stub-api/serve.ts";
 import { openStore } from "../../lab/stub-api/store.ts";
 import { ensureTools } from "../../lab/tools.ts";
-import { HANG_GUARD_MS } from "./lab-cluster.ts";
+import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 /** The lab's stub API server and a real one get the same calls, and have to return the same answers. */
 let controlPlane: ControlPlane | undefined;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
   const real = openRawApi({ socketPath: controlPlane.proxySocket });
   servers = [real, openRawApi({ port: Number(new URL(stub.url).port) })];
-  await until("pods may be created", HANG_GUARD_MS, async () => {
+  await until("pods may be created", WAIT_MS, async () => {
     const { code } = await real.ask("GET", `${DEFAULT}/serviceaccounts/default`);
     return code === 200 ? true : undefined;
   });
@@ -229,7 +229,7 @@ test("a watch reports created, changed and deleted objects, and those that leave
     const removed = await api.ask("DELETE", `${PODS}/seen`, now);
     await api.ask("DELETE", `${PODS}/unseen`, now);
     const isLast = () => (watching.lines.filter(({ type }) => type === "DELETED").length >= 2 ? true : undefined);
-    await until("the pod is gone from the watch", HANG_GUARD_MS, isLast);
+    await until("the pod is gone from the watch", WAIT_MS, isLast);
     watching.close();
     return [gist(removed), ...watching.lines.map(({ type, object }) => [type, object.kind, object.metadata?.name])];
   });

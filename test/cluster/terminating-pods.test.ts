@@ -2,9 +2,9 @@ import { globSync, readFileSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
-import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
 import { cluster, HANG_GUARD_MS, namedIn, scanOn, stopFails, unghostOn } from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 3);
@@ -34,9 +34,7 @@ test(
     expect(actions.map(({ outcome }) => outcome)).toEqual(DELETED.map(() => "healed"));
     const after = await story.waitForPods(RUNNING.length, isReady);
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
   },
   HANG_GUARD_MS,
 );
@@ -59,9 +57,7 @@ test.each(runtimes)(
 
     for (const pod of DELETED) await liftOrder(node.lab, "DEL", pod);
     await story.waitForPods(RUNNING.length, isReady);
-    await until("the scan is healthy", HANG_GUARD_MS, async () =>
-      (await scanOn(node)).verdict === "healthy" ? true : undefined,
-    );
+    await healthyScan(() => scanOn(node));
   },
   HANG_GUARD_MS,
 );

@@ -5,7 +5,7 @@ import { isReady } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { attachmentOf, attachments, BY_NAME, driverRegistered, podWith } from "./attached-volumes.ts";
-import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 
 const HANDLE = "vol-7";
 const ERROR = "the storage does not answer";
@@ -24,7 +24,7 @@ test(
 
     await story.kubectl("delete", "pod", "db");
     const { metadata } = await attachmentOf(story, "pv-data", (one) => one.metadata.deletionTimestamp !== undefined);
-    const report = await until("the deletion is old enough", HANG_GUARD_MS, async () => {
+    const report = await until("the deletion is old enough", WAIT_MS, async () => {
       const seen = await scanOn(node, ...BY_NAME);
       return seen.findings.length > 0 ? seen : undefined;
     });
@@ -44,7 +44,7 @@ test(
     expect(driver.calls()).toEqual([`attach ${HANDLE} ${node.name}`]);
 
     await driver.attacher.start();
-    await until("the attachment is gone", HANG_GUARD_MS, async () =>
+    await until("the attachment is gone", WAIT_MS, async () =>
       (await attachments(story)).length === 0 ? true : undefined,
     );
     expect(driver.calls()).toEqual([`attach ${HANDLE} ${node.name}`, `detach ${HANDLE} ${node.name}`]);
@@ -64,7 +64,7 @@ test(
     await story.apply([...volumeObjects("data", HANDLE), podWith("db", node.name, "data", SLEEP)]);
     const first = await attachmentOf(story, "pv-data", ({ status }) => status?.attachError !== undefined);
     const id = `volume-attachment-stuck/${first.metadata.name}`;
-    await until("the attachment is old enough", HANG_GUARD_MS, async () =>
+    await until("the attachment is old enough", WAIT_MS, async () =>
       (await scanOn(node, ...BY_NAME)).findings.some((finding) => finding.id === id) ? true : undefined,
     );
 

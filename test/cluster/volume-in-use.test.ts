@@ -8,7 +8,7 @@ import { isReady } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { attachmentOf, attachments, BY_NAME, driverRegistered, HEALING_AGENT, podWith } from "./attached-volumes.ts";
-import { cluster, HANG_GUARD_MS, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 
 const HANDLE = "vol-shared-7";
 const WRITE = "while :; do date >>/data/log; sleep 0.2; done";
@@ -24,7 +24,7 @@ test(
     await story.apply([...volumeObjects("twin", HANDLE), podWith("on-twin", node.name, "twin", WRITE)]);
     await story.waitForPods(2, isReady);
     await node.lab.writeFile(`${driver.contentOf(HANDLE)}/end`, "");
-    await until("the first pod has ended", HANG_GUARD_MS, async () =>
+    await until("the first pod has ended", WAIT_MS, async () =>
       (await story.pods()).some(({ status }) => status.phase === "Succeeded") ? true : undefined,
     );
     await attachmentFails(story, driver);
@@ -100,7 +100,7 @@ async function expectKept(
 
   const agent = await agentOn(node, HEALING_AGENT);
   await agent.start();
-  await until("the agent was refused", HANG_GUARD_MS, () =>
+  await until("the agent was refused", WAIT_MS, () =>
     readFileSync(node.lab.livePath(AGENT_LOG), "utf8").includes(message) ? true : undefined,
   );
 
@@ -111,5 +111,5 @@ async function expectKept(
   expect(driver.calls()).toEqual([`attach ${HANDLE} ${node.name}`]);
   const log = node.lab.livePath(`${driver.contentOf(HANDLE)}/log`);
   const { size } = statSync(log);
-  await until("the container writes on", HANG_GUARD_MS, () => (statSync(log).size > size ? true : undefined));
+  await until("the container writes on", WAIT_MS, () => (statSync(log).size > size ? true : undefined));
 }

@@ -5,6 +5,9 @@ import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
 import { cniFiles, listedIds } from "../e2e/healed-node.ts";
 import { CALL, start } from "../lab/real-node.ts";
 
+/** CRI-O removes nothing on its own after a reboot: crio-wipe.service does, before crio starts. */
+export const NO_WIPE = "[crio]\ninternal_wipe = false\n";
+
 /** A node with a real CRI-O, destroyed after the test. `config` is a drop-in of its configuration. */
 export function crioNode(config = ""): Promise<LabNode> {
   return start({ runtime: "crio", runtimeConfig: config });

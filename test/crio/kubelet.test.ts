@@ -1,20 +1,25 @@
-import { globSync, truncateSync } from "node:fs";
+import { globSync, readFileSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { containersOf, isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import { killedMonitors } from "../../lab/faults/killed-monitors.ts";
+import type { LabNode } from "../../lab/node.ts";
 import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
 import { containerId, podUid, sandboxId } from "../../src/snapshot/ids.ts";
-import { cluster, HANG_GUARD_MS, scanOn } from "../cluster/lab-cluster.ts";
+import { agentLog, isHealedByAgent } from "../cluster/haunted-pod.ts";
+import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "../cluster/lab-cluster.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
 
 const PODS = names("web", 6);
 const CALL = { timeoutMs: 60_000 };
 
 async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: Service }> {
   const story = await cluster({ runtime: "crio" });
-  await story.apply(podObjects(PODS, story.node.name));
+  const pods = podObjects(PODS, story.node.name) as readonly { readonly spec: object }[];
+  // Without a PID namespace to keep, CRI-O gives a sandbox no process of its own, and it cannot die.
+  await story.apply(pods.map((pod) => ({ ...pod, spec: { ...pod.spec, shareProcessNamespace: true } })));
   await story.waitForPods(PODS.length, isReady);
   const agent = await agentOn(story.node, { agent: { scanEvery: "5s", defaults: { minAge: "5s" } } });
   await agent.start();
@@ -24,10 +29,7 @@ async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: S
 
 async function healthy(story: Cluster): Promise<void> {
   await story.waitForCondition(story.node, "GhostSandboxes", ({ status }) => status === "False");
-  const report = await until("the scan is healthy", HANG_GUARD_MS, async () => {
-    const now = await scanOn(story.node);
-    return now.verdict === "healthy" ? now : undefined;
-  });
+  const report = await healthyScan(() => scanOn(story.node));
   expect(report).toMatchObject({ findings: [], runtime: { name: "cri-o" }, kubernetes: { source: "api" } });
 }
 
@@ -49,12 +51,16 @@ test(
 
     await story.waitForPods(PODS.length, hasRestarted);
     await healthy(story);
+    // CRI-O has removed the old sandboxes itself; their files it leaves behind.
+    const listed = (await node.lab.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id);
+    const kept = [...cachedIds(node.lab), ...leasedIds(node.lab)].filter((id) => !listed.includes(id));
+    expect(kept).toEqual([]);
   },
   HANG_GUARD_MS,
 );
 
 test(
-  "after crio was killed with the monitors of two pods, those run again and the others are not touched",
+  "after crio was killed with the monitors of two pods while kubelet was down, the agent heals those, they run again, and the others are not touched",
   async () => {
     const { story } = await withAgent();
     const { lab } = story.node;
@@ -71,10 +77,18 @@ test(
         containerIds: containers.filter(({ podSandboxId }) => podSandboxId === id).map((one) => containerId(one.id)),
       }));
 
+    // A kubelet that runs replaces them before anybody else has to.
+    await story.node.kubelet.end("TERM");
     await killedMonitors(lab, pods);
     await lab.startRuntime();
+    for (const { sandboxId: id } of pods) {
+      const what = () =>
+        `the agent takes ${id} for a victim of the crash; it last logged ${agentLog(story.node).slice(-1000)}`;
+      await until(what, WAIT_MS, () => isHealedByAgent(story.node, id) || undefined);
+    }
+    await story.node.kubelet.start();
 
-    const after = await until("the killed pods run again", HANG_GUARD_MS, async () => {
+    const after = await until("the killed pods run again", WAIT_MS, async () => {
       const now = await story.pods();
       return now.filter(hasRestarted).length === killed.length && now.every(isReady) ? now : undefined;
     });
@@ -84,3 +98,16 @@ test(
   },
   HANG_GUARD_MS,
 );
+
+/** The sandboxes of which CNI results are cached. */
+function cachedIds(node: LabNode): readonly string[] {
+  return globSync(node.path("/var/lib/cni/results/cbr0-*")).flatMap(
+    (file) => /cbr0-([0-9a-f]{64})/.exec(file)?.[1] ?? [],
+  );
+}
+
+/** The sandboxes that have an address. */
+function leasedIds(node: LabNode): readonly string[] {
+  const leases = globSync(node.path("/var/lib/cni/networks/cbr0/10.*"));
+  return leases.flatMap((file) => /^[0-9a-f]{64}/.exec(readFileSync(file, "utf8"))?.[0] ?? []);
+}

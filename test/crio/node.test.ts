@@ -9,12 +9,10 @@ import { until } from "../../lab/poll.ts";
 import { expectAlive, healAll, isQuarantined, listedIds, unghostIn } from "../e2e/healed-node.ts";
 import { AT_ONCE, company, expectUntouched, named, scan } from "../e2e/scanned-node.ts";
 import { CALL, HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
-import { crioLog, crioNode, expectNothingLeft, expectReleased } from "./crio-node.ts";
+import { crioLog, crioNode, expectNothingLeft, expectReleased, NO_WIPE } from "./crio-node.ts";
 
 const containers = [{ name: "main" }] as const;
-/** CRI-O removes nothing on its own after a reboot: crio-wipe.service does, before crio starts. */
-const NO_WIPE = "[crio]\ninternal_wipe = false\n";
-/** The storage of CRI-O's containers. */
+/** Where containers/storage keeps what CRI-O made. */
 const LIST_STORAGE = ["sh", "-c", "ls /var/lib/containers/storage/*-containers"];
 const WIPE = ["crio", "--config", "/etc/crio/crio.conf", "wipe"];
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { MANIFESTS } from "../../lab/systemd/layout.ts";
 import { DOWNLOADED } from "../../lab/systemd/node.ts";
-import { type BootedNode, HANG_GUARD_MS, systemdNode } from "./systemd-node.ts";
+import { type BootedNode, HANG_GUARD_MS, systemdNode, WAIT_MS } from "./systemd-node.ts";
 
 const CORRUPT = "libcni-result-cache-corrupt";
 
@@ -18,14 +18,14 @@ test(
     // Another unit prints containerd's message of another failure.
     const claim = `failed to reserve sandbox name "web_default_1_0": name "web_default_1_0" is reserved for "${"ab".repeat(32)}"`;
     await node.check(["systemd-run", "--wait", "--unit=stranger.service", "echo", claim]);
-    await until("it is in journald", HANG_GUARD_MS, async () =>
+    await until("it is in journald", WAIT_MS, async () =>
       (await node.journal("--unit=stranger.service")).includes(claim),
     );
     expect(await explain(node)).toEqual({ code: 1, classes: [] });
 
     await node.check(["sh", "-c", "truncate -s 0 /var/lib/cni/results/*-eth0"]);
     await node.check(["rm", `${MANIFESTS}/web-0.yaml`]);
-    const found = await until("the failed removal is in journald", HANG_GUARD_MS, async () => {
+    const found = await until("the failed removal is in journald", WAIT_MS, async () => {
       const { code, classes } = await explain(node);
       return code === 0 ? classes : undefined;
     });

@@ -1,7 +1,8 @@
 import { globSync, truncateSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { ALL_LAYOUTS, type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode } from "./systemd-node.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { ALL_LAYOUTS, type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode, WAIT_MS } from "./systemd-node.ts";
 
 const PODS = ["web-0", "web-1", "web-2", "web-3"];
 
@@ -24,13 +25,11 @@ describe.each(ALL_LAYOUTS)("after a power cut (%s)", (layout) => {
       for (const file of healed) expect(done.map(({ text }) => text).join("\n")).toContain(file);
       const startedAt = await mainProcessStart(node);
       expect(done.filter(({ at }) => at >= startedAt)).toEqual([]);
-      await until("the step after the start ends", HANG_GUARD_MS, async () =>
+      await until("the step after the start ends", WAIT_MS, async () =>
         (await node.show("unghost-boot-after.service", "ActiveState")) === "inactive" ? true : undefined,
       );
       expect(await node.show("unghost-boot-after.service", "Result")).toBe("success");
-      await until("the scan is healthy", HANG_GUARD_MS, async () =>
-        (await node.scan()).verdict === "healthy" ? true : undefined,
-      );
+      await healthyScan(() => node.scan());
     },
     HANG_GUARD_MS,
   );

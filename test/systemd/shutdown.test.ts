@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { DOWNLOADED } from "../../lab/systemd/node.ts";
-import { ALL_LAYOUTS, HANG_GUARD_MS, systemdNode } from "./systemd-node.ts";
+import { healthyScan } from "../support/healthy-scan.ts";
+import { ALL_LAYOUTS, HANG_GUARD_MS, systemdNode, WAIT_MS } from "./systemd-node.ts";
 
 const PODS = ["web-0", "web-1"];
 
@@ -16,7 +17,7 @@ describe.each(ALL_LAYOUTS)("an orderly shutdown (%s)", (layout) => {
       const before = await node.startPods(PODS);
       const start = ["systemd-run", "--unit=unghost-agent", "--property=TimeoutStopSec=90s"];
       await node.check([...start, DOWNLOADED, "agent", "--scan-every=1h"]);
-      await until("the agent has scanned", HANG_GUARD_MS, async () =>
+      await until("the agent has scanned", WAIT_MS, async () =>
         (await node.journal("--unit=unghost-agent")).includes('"msg":') ? true : undefined,
       );
 
@@ -30,13 +31,11 @@ describe.each(ALL_LAYOUTS)("an orderly shutdown (%s)", (layout) => {
       expect(lastBoot).not.toMatch(/timed out|SIGKILL|Failed with result/);
       const failed = await node.check(["systemctl", "list-units", "--failed", "--plain", "--no-legend"]);
       expect(failed).not.toContain("unghost");
-      await until("the step after the start ends", HANG_GUARD_MS, async () =>
+      await until("the step after the start ends", WAIT_MS, async () =>
         (await node.show("unghost-boot-after.service", "ActiveState")) === "inactive" ? true : undefined,
       );
       expect(await node.show("unghost-boot-after.service", "Result")).toBe("success");
-      await until("the scan is healthy", HANG_GUARD_MS, async () =>
-        (await node.scan()).verdict === "healthy" ? true : undefined,
-      );
+      await healthyScan(() => node.scan());
       expect(await node.runningPods()).toEqual(after);
     },
     HANG_GUARD_MS,

@@ -14,6 +14,8 @@ import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 
 /** Only a hang guard: no test measures time with it. */
 export const HANG_GUARD_MS = 600_000;
+/** The same for one wait in a test: it fails before the test does, and names what was waited for. */
+export const WAIT_MS = 200_000;
 const CALL = { timeoutMs: 30_000 };
 
 export const LAYOUTS = ["containerd", "k3s"] as const;
@@ -68,7 +70,7 @@ export async function systemdNode(kind: (typeof ALL_LAYOUTS)[number] = "containe
     before: ReadonlyMap<string, string> = new Map(),
   ): Promise<ReadonlyMap<string, string>> {
     const old = new Set(before.values());
-    return await until(`${names.join(", ")} run`, HANG_GUARD_MS, async () => {
+    return await until(`${names.join(", ")} run`, WAIT_MS, async () => {
       // The runtime may be starting.
       const running = await runningPods().catch(() => undefined);
       const isSo = running?.size === names.length && names.every((name) => isNew(running.get(name), old));
