@@ -7,9 +7,9 @@ if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.sli
 raisePriority(process.argv[2]);
 restartForCommand(process.argv[2], process.env);
 
-// Only now: what is loaded before a restart is loaded twice.
+// Loaded late, because modules loaded before a restart are loaded twice.
 const { runCli } = await import("./cli/app.ts");
 const { processIo } = await import("./cli/process-io.ts");
 
-// At once: output is written synchronously, and whatever a source or a child still holds open is not waited for.
+// Exits at once: output is written synchronously, and open handles of a source or a child are not waited for.
 process.exit(await runCli(process.argv.slice(2), processIo()));

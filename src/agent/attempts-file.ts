@@ -5,7 +5,7 @@ import { openStateDir } from "../heal/files/state-dir.ts";
 import { readStateDocument } from "../heal/files/state-document.ts";
 import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
-import { EARLIEST_SANE } from "../plan/policy.ts";
+import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
 
@@ -198,6 +198,6 @@ function msSince(then: Stamp, now: Stamp): number {
     return Math.max(0, (now.boot.uptimeSeconds - then.boot.uptimeSeconds) * 1000);
   }
   const byBoot = then.boot === undefined ? 0 : (now.boot?.uptimeSeconds ?? 0) * 1000;
-  const byWallClock = then.at < EARLIEST_SANE ? 0 : now.at.getTime() - then.at.getTime();
+  const byWallClock = then.at < EARLIEST_PLAUSIBLE ? 0 : now.at.getTime() - then.at.getTime();
   return Math.max(byBoot, byWallClock, 0);
 }

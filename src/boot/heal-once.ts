@@ -5,7 +5,7 @@ import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type PipelineOptions, type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 import { planHealing } from "../plan/plan.ts";
-import { EARLIEST_SANE, type HealPolicy } from "../plan/policy.ts";
+import { EARLIEST_PLAUSIBLE, type HealPolicy } from "../plan/policy.ts";
 import { type Runtime, ZERO_TIME } from "../snapshot/types/runtime.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
@@ -60,7 +60,7 @@ export async function planRound(
     return { kind: "left", scanned, note };
   }
   // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
-  const policy = clockIsInsane(snapshot) ? { ...options.policy, allDead: true } : options.policy;
+  const policy = isClockBehindRecords(snapshot) ? { ...options.policy, allDead: true } : options.policy;
   const plan = planHealing(diagnosis, policy);
   return plan.actions.length === 0
     ? { kind: "left", scanned }
@@ -124,9 +124,9 @@ function needsAgent(snapshot: Snapshot): string | undefined {
 const SLACK_MS = 60_000;
 
 /** Whether the wall clock is before the newest time in the runtime's own records. */
-function clockIsInsane(snapshot: Snapshot): boolean {
+function isClockBehindRecords(snapshot: Snapshot): boolean {
   const now = snapshot.observedAt.getTime();
-  if (now < EARLIEST_SANE.getTime()) return true;
+  if (now < EARLIEST_PLAUSIBLE.getTime()) return true;
   const sandboxes = valueOr(snapshot.cri, undefined)?.sandboxes ?? [];
   return sandboxes.some(({ createdAt }) => createdAt !== ZERO_TIME && Number(createdAt / 1_000_000n) > now + SLACK_MS);
 }

@@ -3,7 +3,7 @@ import { classes } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
 import { type Finding, type Kept, type Subject, sandboxIdOf, type Verdict } from "../evidence/finding.ts";
-import { keptInTheMaking } from "../evidence/in-the-making.ts";
+import { keptWhileCreated } from "../evidence/in-the-making.ts";
 import type { KeptReason } from "../evidence/kept-reason.ts";
 import type { Pending, PodCreation } from "../evidence/pending.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
@@ -104,7 +104,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     findings: [...chained, ...circles],
     pending,
     podCreation: podCreationOn(view, pending),
-    kept: [...kept, ...leftOut, ...notStuck, ...keptInTheMaking(view)],
+    kept: [...kept, ...leftOut, ...notStuck, ...keptWhileCreated(view)],
     advice: adviceFor(snapshot, findings),
     dead,
     view,

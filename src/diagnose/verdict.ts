@@ -42,8 +42,8 @@ export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly
   const found: ComingBack[] = [];
   for (const [id, sandbox] of storedSandboxes(metadata.value)) {
     const holdsNetwork = holders.has(id);
-    const wasTakenDown = sandbox.hasCniResult && !holdsNetwork;
-    if (wasTakenDown || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
+    const wasStoppedOrderly = sandbox.hasCniResult && !holdsNetwork;
+    if (wasStoppedOrderly || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
     found.push({ id, name: sandbox.name, podName: podNameIn(sandbox.name), holdsNetwork });
   }
   return found;

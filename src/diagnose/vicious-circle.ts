@@ -22,7 +22,7 @@ export function viciousCircles(findings: readonly Finding[], view: NodeView): re
   let loops = crashLoops(view);
   const circles: Finding[] = [];
   for (const cause of ghosts) {
-    const driven = loops.filter((loop) => isDrivenBy(loop, cause));
+    const driven = loops.filter((loop) => isCausedBy(loop, cause));
     if (driven.length === 0) continue;
     loops = loops.filter((loop) => !driven.includes(loop));
     circles.push(circleOf(cause, driven, view));
@@ -31,11 +31,11 @@ export function viciousCircles(findings: readonly Finding[], view: NodeView): re
 }
 
 function isGhost(finding: Finding): boolean {
-  return finding.class === deadAfterCrash.id || isInTheWay(finding);
+  return finding.class === deadAfterCrash.id || blocksSandboxes(finding);
 }
 
 /** Whether the class blocks the creation or removal of sandboxes. */
-function isInTheWay({ class: id }: Finding): boolean {
+function blocksSandboxes({ class: id }: Finding): boolean {
   const failureClass = classById(id);
   return failureClass !== undefined && keepsStuck(failureClass);
 }
@@ -44,10 +44,10 @@ function isInTheWay({ class: id }: Finding): boolean {
  * A sandbox that is re-created repeatedly is caused by a finding about its own pod. Containers that crash have a
  * working sandbox: they are caused by a finding that blocks their pod.
  */
-function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
+function isCausedBy({ pod, container }: CrashLoop, cause: Finding): boolean {
   const { subject, blockedPods = [] } = cause;
   const isOwn = podOf(subject)?.uid === pod.uid;
-  if (container === undefined && isOwn && isInTheWay(cause)) return true;
+  if (container === undefined && isOwn && blocksSandboxes(cause)) return true;
   return blockedPods.some(({ namespace, name }) => namespace === pod.namespace && name === pod.name);
 }
 

@@ -125,7 +125,7 @@ export function failsWithoutResult({ metadata }: AboutId, { snapshot: { runtime 
  * Stopped orderly: it had a network, nothing of it is left, and no container was lost. A later restart of the runtime
  * did not kill it.
  */
-export function wasTakenDown(about: AboutId, view: NodeView): boolean {
+export function wasStoppedOrderly(about: AboutId, view: NodeView): boolean {
   const hadNetwork = about.metadata?.hasCniResult === true;
   return hadNetwork && networkStillHeld(about, view) === undefined && !about.containers.some(endWasLost);
 }

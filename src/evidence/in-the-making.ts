@@ -43,7 +43,7 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
 /**
  * Creations that may still end on their own: kubelet waits for four minutes, and the runtime's rollback takes one more.
  */
-export function keptInTheMaking(view: NodeView): readonly Kept[] {
+export function keptWhileCreated(view: NodeView): readonly Kept[] {
   return creationsUnderWay(view).flatMap((creation) => {
     const { id } = creation;
     const pod = parseSandboxName(view.about(id).metadata?.name ?? "");
@@ -92,7 +92,7 @@ export function holderOf({ listed, recorded, pluginRuns }: HolderFacts): Holder 
 }
 
 /** Sandboxes whose creation failed without a rollback since the runtime started. */
-export function halfMadeOf(candidates: readonly Candidate[], view: NodeView): readonly Candidate[] {
+export function incompleteSandboxes(candidates: readonly Candidate[], view: NodeView): readonly Candidate[] {
   return candidates.filter(({ sandbox, about }) => wasNeverCreated(sandbox) && !wasRecovered(about, view));
 }
 

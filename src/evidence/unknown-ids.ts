@@ -25,7 +25,7 @@ export function unknownIds(view: NodeView): readonly UnknownId[] {
   return view.unlistedIds
     .filter(isFullId)
     .map((id) => ({ id, about: view.about(id) }))
-    .filter(({ id, about }) => isCarriedByFilesOnly(about) && !others?.has(id) && !mayBeInTheMaking(about, view));
+    .filter(({ id, about }) => isCarriedByFilesOnly(about) && !others?.has(id) && !mayBeInFlight(about, view));
 }
 
 /**
@@ -60,7 +60,7 @@ export function recordsComeFirst({ snapshot }: NodeView): boolean {
  * If records do not come first, only the age can prove it; the same with a daemon that continues after the runtime's
  * timeout.
  */
-function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
+function mayBeInFlight(about: AboutId, view: NodeView): boolean {
   if (recordsComeFirst(view) && !daemonMayWriteLate(about, view)) return false;
   const { snapshot, policy } = view;
   const files = [...about.results, ...about.leases, about.multus, about.flannel].filter((file) => file !== undefined);

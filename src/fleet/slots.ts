@@ -40,7 +40,7 @@ export interface Slots {
  */
 export function openSlots(options: SlotsOptions): Slots {
   const { node, timing } = options;
-  const isDead = deathWatch(timing);
+  const isDead = expiryTracker(timing);
   return {
     take: async (api, { slots, namespace }) => {
       const by = new Set<string>();
@@ -65,7 +65,7 @@ export function openSlots(options: SlotsOptions): Slots {
  * Like leader election in Kubernetes: a holder is dead if its Lease did not change for its whole duration by the
  * watcher's own clock. Wall clocks of different machines are never compared.
  */
-function deathWatch({ clock }: Timing): (name: string, lease: Lease) => boolean {
+function expiryTracker({ clock }: Timing): (name: string, lease: Lease) => boolean {
   const firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
   return (name, { resourceVersion, durationSeconds }) => {
     const before = firstSeen.get(name);

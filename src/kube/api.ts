@@ -79,7 +79,7 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
 
   return {
     get: async (path, accept = JSON_TYPE, budget) => {
-      const answer = await patiently(connection, { method: "GET", path, accept }, deadline);
+      const answer = await withOneRetry(connection, { method: "GET", path, accept }, deadline);
       budget?.spend(answer.body.length);
       return understand(answer, path, access);
     },
@@ -100,7 +100,7 @@ interface Deadline {
 const BACK_OFF_MS = 300;
 
 /** An overloaded or starting server answers 429 or 503: one retry, after its Retry-After or a short delay. */
-async function patiently(connection: Connection, asked: Asked, deadline: Deadline): Promise<Answer> {
+async function withOneRetry(connection: Connection, asked: Asked, deadline: Deadline): Promise<Answer> {
   const first = await connection.ask(asked, deadline.signal);
   if (first.status !== 429 && first.status < 500) return first;
   const waitMs = first.retryAfter === undefined ? BACK_OFF_MS * (1 + Math.random()) : first.retryAfter * 1000;

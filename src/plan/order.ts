@@ -66,7 +66,7 @@ export function csiOf({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeView): Cs
  * Pods that use a driver crash while its socket has no server. If the plugin that serves it is healed in the same run,
  * they wait for the socket first, with a timeout, because another cause may keep it away.
  */
-export function behindTheirPlugin(actions: readonly PlannedAction[], view: NodeView): readonly PlannedAction[] {
+export function afterPluginSockets(actions: readonly PlannedAction[], view: NodeView): readonly PlannedAction[] {
   const missing = new Set(actions.flatMap(({ finding }) => finding.missingSockets ?? []));
   if (missing.size === 0 || !isKubeletAlive(view)) return actions;
   return actions.map((action) => {

@@ -16,7 +16,7 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
 import { decideRung, type LadderCase, type Rung } from "./ladder.ts";
 import { obstaclesOf, sweepAfter, unfinishedFindings } from "./obstacles.ts";
-import { behindTheirPlugin, compareActions, csiOf, type Rank, rankOf } from "./order.ts";
+import { afterPluginSockets, compareActions, csiOf, type Rank, rankOf } from "./order.ts";
 import type { LeftAloneReason, PlanReason } from "./plan-reason.ts";
 import { type ClockDoubt, capped, doubtAboutClock, type HealPolicy } from "./policy.ts";
 
@@ -69,7 +69,7 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
     else leftAlone.push({ finding, reason: planned.leave });
   }
   actions.sort(compareActions);
-  const { actions: first, overCap } = capped(behindTheirPlugin(actions, view), policy.cap);
+  const { actions: first, overCap } = capped(afterPluginSockets(actions, view), policy.cap);
   leftAlone.push(
     ...overCap.map(({ finding }) => ({ finding, reason: { code: "over-cap", cap: policy.cap } as const })),
   );

@@ -46,7 +46,7 @@ export function capped(actions: readonly PlannedAction[], cap: number): Capped {
 }
 
 /** No node with this software was installed earlier; an earlier time comes from a clock without battery. */
-export const EARLIEST_SANE = new Date("2020-01-01T00:00:00Z");
+export const EARLIEST_PLAUSIBLE = new Date("2020-01-01T00:00:00Z");
 /** The runtime may set a creation time shortly before unghost reads the clock. */
 const SLACK_MS = 5000;
 
@@ -58,7 +58,7 @@ export type ClockDoubt =
 /** Returns undefined if the clock is plausible. */
 export function doubtAboutClock({ snapshot, sandboxes }: NodeView): ClockDoubt | undefined {
   const now = snapshot.observedAt;
-  if (now < EARLIEST_SANE) return { kind: "implausible", now };
+  if (now < EARLIEST_PLAUSIBLE) return { kind: "implausible", now };
   const created = sandboxes.filter(({ createdAt }) => createdAt !== ZERO_TIME);
   const newestMs = Math.max(...created.map(({ createdAt }) => Number(createdAt / 1_000_000n)));
   if (newestMs <= now.getTime() + SLACK_MS) return undefined;

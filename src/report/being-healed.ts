@@ -1,13 +1,13 @@
 import { isFullId } from "../snapshot/ids.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 
-/** The finding that a run is treating, as it is to be shown in place of what a scan found of the same sandbox. */
+/** The finding that a run is healing, shown instead of what a scan found about the same sandbox. */
 export type TreatedAs = (sandboxId: string, found: ReportedFinding) => ReportedFinding | undefined;
 
 /**
- * A scan during a healing sees half-treated sandboxes: with its corrupt cache moved away, one is only dead, and once
- * it is removed its address counts as leaked for a moment. Whatever a scan finds of a sandbox that is being healed is the
- * finding that is being healed, counted once. Nothing is left out: a sandbox with findings before has one after.
+ * A scan during a heal sees intermediate states: with its corrupt cache quarantined, a sandbox is only dead, and once
+ * it is removed its address counts as leaked for a moment. All findings of a sandbox that is being healed are replaced
+ * by the finding that is being healed, counted once. Nothing is left out: a sandbox with findings before has one after.
  */
 export function asBeingHealed(report: NodeReport, treatedAs: TreatedAs): NodeReport {
   const findings = new Map<string, ReportedFinding>();
@@ -20,7 +20,7 @@ export function asBeingHealed(report: NodeReport, treatedAs: TreatedAs): NodeRep
   return { ...report, findings: [...findings.values()] };
 }
 
-/** The sandbox that a finding is about, or of which it is left. containerd's leases are named after theirs. */
+/** The sandbox of a finding, including one that is gone. containerd's leases have the sandbox's id. */
 export function sandboxOf({ subject }: Pick<ReportedFinding, "subject">): string | undefined {
   const { sandboxId, name = "" } = subject;
   return sandboxId ?? (isFullId(name) ? name : undefined);

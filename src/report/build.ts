@@ -12,7 +12,7 @@ import { impactOf } from "./impact.ts";
 import type { NodeReport, ReportedAction, ReportedFinding } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
 
-/** Joins what was seen and what it means into the report of the contract. */
+/** Builds the report from snapshot and diagnosis. */
 export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeReport {
   const sandboxes = snapshot.cri.status === "read" ? snapshot.cri.value.sandboxes : [];
   const ready = sandboxes.filter((sandbox) => sandbox.state === "ready").length;
@@ -44,7 +44,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
   };
 }
 
-/** A finding as the contract has it: without what only the plan needs. */
+/** A finding in the report's format, without the fields that only the plan needs. */
 export function reportedFinding(found: Finding, view: NodeView): ReportedFinding {
   const { id, class: classId, severity, subject, summary, evidence, blocks, treatment } = found;
   return {
@@ -72,7 +72,7 @@ function loopCounts({ view }: Diagnosis): NodeReport["crashLoops"] {
   };
 }
 
-/** The pods that are deleted so that their controllers make them again. */
+/** The pods that are deleted so that their controllers create them again. */
 function restartsOf(
   action: ActionResult["action"],
   undone: ActionResult["undone"] = [],
@@ -85,7 +85,7 @@ function restartsOf(
   return restarts.length === 0 ? {} : { restarts };
 }
 
-/** Adds what was done, or would be, to the report of what is there now. */
+/** Adds the actions, executed or planned, to the current report. */
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
@@ -106,10 +106,7 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
   };
 }
 
-/**
- * By class as diagnosed, worst first; within a class by pod. The runtime lists sandboxes in another
- * order each time it is asked.
- */
+/** By class as diagnosed, worst first; within a class by pod, because the runtime's list has no stable order. */
 function inReadingOrder(findings: readonly Finding[]): readonly Finding[] {
   const byClass = Map.groupBy(findings, (finding) => finding.class);
   return [...byClass.values()].flatMap((group) => {
@@ -131,7 +128,7 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** Sources that should have been readable and were not, and entries in them that had to be passed over. */
+/** Sources that should have been readable and were not, and their skipped entries. */
 export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
   const sources: readonly (readonly [string, Source<unknown>])[] = [
     ["boot", snapshot.boot],

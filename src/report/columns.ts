@@ -1,11 +1,11 @@
-/** One column of a table, and what happens to it where the screen is too narrow for all of them. */
+/** One column of a table, and how it is reduced on a narrow screen. */
 export interface Column {
   readonly heading: string;
-  /** Missing: as wide as its widest cell, always. `middle` keeps both ends, which distinguish names. */
+  /** Missing: always as wide as its widest cell. `middle` keeps both ends, which distinguish names. */
   readonly shorten?: { readonly keep: "start" | "middle"; readonly comfortable: number; readonly least: number };
   /**
-   * `early`: before anything is shortened to its least. `late`: after that. `last`: when that was not enough. Of several
-   * the rightmost is dropped first. Missing: never.
+   * `early`: before anything is shortened to its minimum. `late`: after that. `last`: when that was not enough. Of
+   * several the rightmost is dropped first. Missing: never.
    */
   readonly drop?: "early" | "late" | "last";
 }
@@ -32,13 +32,13 @@ export function layOut(columns: readonly Column[], rows: readonly (readonly Cell
 
 export interface FittedColumns {
   readonly heading: string;
-  /** Text that is wider than its column is shortened on a screen, and moves the rest of its line without one. */
+  /** Text that is wider than its column is shortened on a screen, and shifts the rest of its line without one. */
   readonly row: (cells: readonly Cell[]) => string;
-  /** How wide the last column may be; undefined where it is not shown. */
+  /** The maximum width of the last column; undefined if it is not shown. */
   readonly roomAtEnd: number | undefined;
 }
 
-/** For rows that are printed one by one: `expected` are as wide as those will be. */
+/** For rows that are printed one by one: `expected` have the widths of those rows. */
 export function fitColumns(
   columns: readonly Column[],
   expected: readonly (readonly Cell[])[],
@@ -78,7 +78,7 @@ function fitted(columns: readonly Column[], natural: readonly number[], width: n
   if (total(shown) > width) bound("least");
   dropWhileTooWide("late");
   dropWhileTooWide("last");
-  // What is left over goes to those that were shortened, in order.
+  // The remaining width goes to the shortened columns, in order.
   let spare = width - total(shown);
   for (const [index, wanted] of natural.entries()) {
     const now = shown[index];

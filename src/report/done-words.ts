@@ -3,19 +3,19 @@ import type { PlannedAction } from "../plan/plan.ts";
 
 import { count } from "./text.ts";
 
-/** What a healed action has done, for events and records. */
+/** What a healed action did, for events and records. */
 export function doneInWords(
   { steps, followUps = [] }: Pick<PlannedAction, "steps" | "followUps">,
   undone: readonly Step[] = [],
 ): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  // What follows a removal only verifies that nothing is left behind.
+  // The steps after a removal only verify that nothing is left.
   const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
   const done = [...decisive, ...followUps].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
   return done.length === 0 ? "healed without a change" : [...new Set(done)].join(", ");
 }
 
-/** Undefined for what only waits or cleans up behind another step. */
+/** Undefined for steps that only wait or clean up. */
 function pastOf(step: Step): string | undefined {
   switch (step.kind) {
     case "quarantine-file":

@@ -11,10 +11,10 @@ export interface Style {
 }
 
 const MAX_PODS = 10;
-/** As crictl shows them; scan and heal take them for the whole id. */
+/** Like crictl; scan and heal accept them as an id. */
 const ID_CHARACTERS = 13;
 
-/** What a paste of log lines stands for, for people. */
+/** Renders the classes of pasted log lines. */
 export function renderGroups(groups: readonly Group[], style: Style): string {
   return groups.map((group) => renderGroup(group, style)).join("\n");
 }
@@ -63,7 +63,7 @@ function concerned(group: Group, style: Style): readonly string[] {
 /** Containers and leases have their own ids. */
 const OTHER_ID = /crictl (?:inspect|stop|rm) <id>|leases rm <id>/;
 
-/** `<id>` in a command is the sandbox's, where the lines name exactly one. */
+/** Replaces `<id>` in a command by the sandbox's id, if the lines contain exactly one. */
 function withIds(line: string, { sandboxIds, pods }: Group): string {
   const [id] = sandboxIds;
   const [pod] = pods;
@@ -76,7 +76,7 @@ function withPod(line: string, { namespace, name, uid }: LogPod): string {
   return uid === undefined ? named : named.replaceAll("<uid>", uid);
 }
 
-/** What shows whether it is so, for the one sandbox or pod that the lines name. */
+/** Commands to check it on the node, for the only sandbox or pod in the lines. */
 function nodeCommands({ sandboxIds, pods }: Group): readonly string[] {
   const [pod] = pods;
   const target = sandboxIds.length === 1 ? sandboxIds[0]?.slice(0, ID_CHARACTERS) : pod && podName(pod);
@@ -133,7 +133,7 @@ const CLASS_LIST: readonly Column[] = [
   { heading: "WHAT IT IS", shorten: { keep: "start", comfortable: 24, least: 8 }, drop: "late" },
 ];
 
-/** One line a class, for `explain --list`; whole in a pipe, where no width is known. */
+/** One line per class, for `explain --list`; complete in a pipe, where no width is known. */
 export function renderClassList(classes: readonly FailureClass[], screenColumns: number | undefined): string {
   const rows = classes.map(({ code, id, treatment: { mode }, title }) =>
     [code, id, mode, title].map((text) => ({ text })),
@@ -162,7 +162,7 @@ function section(title: string, lines: readonly string[], style: Style): readonl
   return ["", bold(title, style), ...lines.map((line) => wrap(`  ${line}`, style.width, hanging(line)))];
 }
 
-/** Lines after the first of a numbered step stand under its text, not under its number. */
+/** Indents the following lines of a numbered step under its text, not under its number. */
 function hanging(line: string): string {
   return " ".repeat(2 + (/^(?:\d+\.|-) /.exec(line)?.[0].length ?? 0));
 }

@@ -34,13 +34,13 @@ function classDetails(classId: string, findings: readonly ReportedFinding[], opt
   return lines.join("\n");
 }
 
-/** The plan of heal where there is one; else the steps of the class. */
+/** The plan of heal if there is one; else the steps of the class. */
 function treatmentLines({ treatment, plan }: ReportedFinding, columns: number): readonly string[] {
   if (plan !== undefined && plan.steps.length > 0) {
     const reason = wrap(`    Reason: ${printable(fullStop(plan.reason))}`, columns, "      ");
     return ["  unghost heal runs:", ...numbered(plan.steps, columns), reason];
   }
-  // Why a manual class is left alone is its manual steps.
+  // The reason for skipping a manual class is its manual steps.
   const isLeft = plan !== undefined && plan.code !== "needs-consent";
   const left = isLeft ? [wrap(`  unghost heal leaves it alone: ${printable(plan.reason)}`, columns, "    ")] : [];
   if (treatment.automatic) return isLeft ? left : ["  unghost heal runs:", ...numbered(treatment.steps, columns)];

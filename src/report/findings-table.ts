@@ -5,11 +5,11 @@ import type { ReportedFinding } from "./node-report.ts";
 import { findingAge } from "./short-age.ts";
 import { count, type Paint } from "./text.ts";
 
-/** What was found, in the order and the columns in which scan and heal show it. */
+/** The order and the columns of findings in scan and heal. */
 export interface FindingsTable extends Layout {
   readonly observedAt: string;
   readonly ink: Paint;
-  /** Of the last column: what is done about it. */
+  /** The last column: what is done about it. */
   readonly last: { readonly heading: string; readonly of: (finding: ReportedFinding) => string };
 }
 
@@ -18,7 +18,7 @@ const COLOURS = { critical: "red", warning: "yellow", info: "dim" } as const;
 const RANK = { critical: 0, warning: 1, info: 2 } as const;
 const KIND_RANK = { ghost: 0, other: 1, leak: 2 } as const;
 const NONE = "-";
-/** As many characters as crictl shows; scan and heal take them for the whole id. */
+/** Like crictl; scan and heal accept them as an id. */
 const ID_CHARACTERS = 13;
 
 const SEV: Column = { heading: "SEV", drop: "late" };
@@ -38,7 +38,7 @@ export function inTableOrder(findings: readonly ReportedFinding[]): readonly Rep
   );
 }
 
-/** One line a finding. */
+/** One line per finding. */
 export function renderFindings(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
   const columns = [SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table)];
   return layOut(
@@ -48,7 +48,7 @@ export function renderFindings(findings: readonly ReportedFinding[], table: Find
   );
 }
 
-/** Everything in one line: whole in a pipe, for `cut` and `awk`; fitted to the screen on a terminal. */
+/** Everything in one line: complete in a pipe, for `cut` and `awk`; fitted to the screen on a terminal. */
 export function renderWide(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
   const more: readonly Column[] = [
     { heading: "SANDBOX" },
@@ -64,10 +64,10 @@ export function renderWide(findings: readonly ReportedFinding[], table: Findings
   return layOut([SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, table);
 }
 
-/** How many groups are shown: a screen holds 24 lines. */
+/** The maximum number of groups: a screen has 24 lines. */
 const MOST_GROUPS = 16;
 
-/** One line for all findings of one class, severity and treatment, where there are too many to read one by one. */
+/** One line for all findings of one class, severity and treatment, if there are too many. */
 export function renderGroups(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
   const groups = Map.groupBy(inTableOrder(findings), (finding) =>
     [finding.severity, finding.class, table.last.of(finding)].join("\n"),
@@ -113,7 +113,7 @@ function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTa
   ];
 }
 
-/** A sandbox in the making may be known by its plugin alone, which names the pod and not the attempt. */
+/** A sandbox that is being created may be known only from its plugin, which has the pod and not the attempt. */
 export function podOf({ subject, blockedPods = [] }: ReportedFinding): string {
   const [waiting] = subject.type === "sandbox" && blockedPods.length === 1 ? blockedPods : [];
   const pod = subject.pod ?? waiting;
@@ -131,7 +131,7 @@ function oldest(group: readonly ReportedFinding[], observedAt: string): string {
   return first === undefined ? NONE : findingAge(first, observedAt);
 }
 
-/** `pod start`, `3 pods`, `2 IPs`, or that something else is blocked, which -v names. */
+/** `pod start`, `3 pods`, `2 IPs`, or that something else is blocked, which -v shows. */
 function blocksOf(group: readonly ReportedFinding[]): string {
   const addresses = group.reduce((sum, { blockedAddresses = 0 }) => sum + blockedAddresses, 0);
   if (addresses > 0) return count(addresses, "IP");

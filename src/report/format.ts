@@ -1,6 +1,6 @@
 import type { OutputFormat } from "./output-format.ts";
 
-/** Machine-readable output. YAML is loaded only when asked for: it would cost every other run its start-up time. */
+/** Machine-readable output. YAML is loaded on demand, to save start-up time. */
 export async function formatDocument(document: unknown, format: Exclude<OutputFormat, "table">): Promise<string> {
   if (format === "json") return `${JSON.stringify(document, undefined, 2).replace(UNSAFE, jsonEscape)}\n`;
   const { Document, visit } = await import("yaml");
@@ -13,12 +13,12 @@ export async function formatDocument(document: unknown, format: Exclude<OutputFo
   return yaml.toString({ lineWidth: 0 }).replace(UNSAFE, yamlEscape);
 }
 
-/** Only between double quotes can YAML escape these; a tab is fine to a parser and not to a terminal. */
+/** YAML can escape these only between double quotes; a tab is valid in YAML but not safe on a terminal. */
 const NOT_PLAIN = /[\p{Cc}\u2028\u2029\p{Cf}]/u;
 
 /**
- * Control and invisible characters that both formats would let through. This output is read on terminals, too,
- * and the names in it are anybody's.
+ * Control and invisible characters that both formats would print. This output is also read on terminals, and its names
+ * may be hostile.
  */
 const UNSAFE = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
 
@@ -26,7 +26,7 @@ function jsonEscape(character: string): string {
   return character.split("").map(unitEscape).join("");
 }
 
-/** JSON's pairs of surrogates mean nothing in YAML, which has its own longer escape. */
+/** YAML does not support JSON's surrogate pairs, and has its own longer escape. */
 function yamlEscape(character: string): string {
   const codePoint = character.codePointAt(0) ?? 0;
   return codePoint > 0xffff ? `\\U${codePoint.toString(16).padStart(8, "0")}` : unitEscape(character);

@@ -7,7 +7,7 @@ import type { NodeReport } from "./node-report.ts";
 
 const DRY_RUN = { outcome: "skipped", reason: "not done: --dry-run stops at the plan", code: "dry-run" } as const;
 
-/** A plan in the words of the report: nothing of it was done. */
+/** A plan as a report: nothing of it was executed. */
 export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "diagnosis">, plan: Plan): NodeReport {
   const results = [
     ...plan.actions.map((action): ActionResult => ({ action, ...DRY_RUN, seconds: 0 })),
@@ -16,7 +16,7 @@ export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "
   return withHealing(buildReport(snapshot, diagnosis), results);
 }
 
-/** What was done, and why what is left was left: `next` is the plan for what is there now. */
+/** What was done, and why the rest was skipped: `next` is the plan for the current findings. */
 export function healingReport({ snapshot, diagnosis, results }: Healing, next: Plan): NodeReport {
   const tried = new Set(results.map(({ action }) => action.finding.id));
   const left = next.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);

@@ -21,11 +21,11 @@ export function historyDocument({ records, problems }: History): HistoryDocument
 
 export interface HistoryTable {
   readonly now: Date;
-  /** Missing in a pipe, where nothing is cut. */
+  /** Missing in a pipe, where nothing is truncated. */
   readonly screenColumns?: number;
 }
 
-/** For people: one line an entry, oldest first, so that the newest stands next to the prompt. */
+/** One line per entry, oldest first, so that the newest is next to the prompt. */
 export function renderHistory({ records, problems }: History, table: HistoryTable): string {
   const lines = records.length === 0 ? ["unghost has not changed anything on this node."] : renderRows(records, table);
   const undoable = records.filter(isUndoable).length;
@@ -57,12 +57,12 @@ const COLUMNS: readonly Column[] = [
   { heading: "OUTCOME" },
   { heading: "ACTION", shorten: { keep: "start", comfortable: 18, least: 12 } },
   { heading: "ON", shorten: { keep: "middle", comfortable: 24, least: 10 } },
-  // `history ID` has it, and so has the plan that was shown before.
+  // `history ID` shows it.
   { heading: "CLASS", shorten: { keep: "start", comfortable: 16, least: 10 }, drop: "early" },
   { heading: "UNDO", drop: "last" },
 ];
 
-/** Runs are distinguished by the end of their name; the beginning is the time, which is shown beside it. */
+/** Runs are distinguished by the end of their id; its start is the time, which is shown beside it. */
 const RUN_CHARACTERS = 4;
 
 function renderRows(records: readonly HistoryRecord[], { now, screenColumns }: HistoryTable): string[] {
@@ -86,11 +86,11 @@ function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
 
 function outcomeOf({ state, outcome }: HistoryRecord): string {
   if (state !== "done") return state;
-  // Of one step of a healing: the scan after it shows whether the finding is gone.
+  // For one step of a heal: the scan after it shows whether the finding is gone.
   return outcome === "healed" ? "done" : (outcome ?? "done");
 }
 
-/** One entry whole: everything the journal has about it. */
+/** One complete entry. */
 export function renderEntry(record: HistoryRecord, quarantine: string): string {
   const lines: (readonly [string, string | undefined])[] = [
     ["ID", record.id],
@@ -115,13 +115,13 @@ export function renderEntry(record: HistoryRecord, quarantine: string): string {
   return `${shown.join("\n")}\n`;
 }
 
-/** In a table the pod is what people know it by; the entry whole has the rest. */
+/** In a table the pod is the most familiar name; the complete entry has the rest. */
 export function podOrTarget(record: HistoryRecord): string {
   const { pod } = record.subject;
   return pod === undefined ? targetOf(record) : `${pod.namespace}/${pod.name}`;
 }
 
-/** Something of it lies in quarantine. */
+/** It has files in quarantine. */
 export function holdsFiles(record: HistoryRecord): boolean {
   return (
     isUndoable(record) || (record.action.kind === "save-logs" && record.state === "done" && record.outcome === "healed")

@@ -4,7 +4,7 @@ import type { NodeView } from "../evidence/view.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { sinceOf } from "./since.ts";
 
-/** What a table shows of a finding beside its texts, as data. */
+/** Data of a finding for the table. */
 export function impactOf(
   finding: Finding,
   view: NodeView,
@@ -20,7 +20,7 @@ export function impactOf(
   };
 }
 
-/** A ghost is about a sandbox; a leak is what is left without an owner. */
+/** A ghost is about a sandbox; a leak has no owner. */
 function kindOf({ class: classId, subject }: Finding): ReportedFinding["kind"] {
   if (classById(classId)?.category === "leak" || subject.type === "container") return "leak";
   return "sandboxId" in subject && subject.sandboxId !== undefined ? "ghost" : "other";
@@ -28,7 +28,7 @@ function kindOf({ class: classId, subject }: Finding): ReportedFinding["kind"] {
 
 function blockedPodsOf({ blockedPods, blocks, subject }: Finding): NonNullable<Finding["blockedPods"]> {
   if (blockedPods !== undefined) return blockedPods;
-  // A record in the database keeps the runtime from starting, not its pod alone.
+  // A record in the database prevents the runtime's start, not only its pod.
   const pod = subject.type === "sandbox" || subject.type === "process" ? subject.pod : undefined;
   return pod === undefined || blocks.length === 0 ? [] : [{ namespace: pod.namespace, name: pod.name }];
 }

@@ -21,7 +21,7 @@ const SHORT: Readonly<Record<KeptReason["code"], string>> = {
 
 const isCode = (code: string): code is KeptReason["code"] => Object.hasOwn(SHORT, code);
 
-/** Those that are kept on purpose and not listed as pending. */
+/** Sandboxes that are kept on purpose and not listed as pending. */
 export function keptOnPurpose({ kept, pending = [] }: NodeReport): NodeReport["kept"] {
   const listed = new Set(pending.map(({ sandboxId }) => sandboxId));
   return kept.filter(({ sandboxId }) => !listed.has(sandboxId));

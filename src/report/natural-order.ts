@@ -1,4 +1,6 @@
-/** web-2 before web-10: runs of digits compare as numbers. Intl.Collator does the same and takes milliseconds to load. */
+/**
+ * web-2 before web-10: runs of digits compare as numbers. Intl.Collator does the same and takes milliseconds to load.
+ */
 export function naturalOrder(one: string, other: string): number {
   const left = one.split(/(\d+)/);
   const right = other.split(/(\d+)/);

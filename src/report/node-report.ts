@@ -4,8 +4,8 @@ import { PENDING_REASONS, REPORTED_CODES } from "../evidence/pending.ts";
 import { SINCE_SOURCES } from "./since.ts";
 
 /**
- * The report that users script against. This schema is the contract: the published JSON Schema is generated from it,
- * and additions are compatible, removals and renames are not.
+ * The report that users script against. This schema is the contract: the published JSON Schema is generated from it.
+ * Additions are compatible, removals and renames are not.
  */
 export const API_VERSION = "unghost.dev/v1";
 
@@ -43,17 +43,20 @@ const FindingSchema = v.object({
   summary: v.string(),
   evidence: v.array(v.object({ source: v.string(), fact: v.string() })),
   blocks: v.array(v.string()),
-  /** Every pod that neither starts nor stops because of it; `blocks` names the first of them. */
+  /** Every pod that neither starts nor stops because of it; `blocks` lists the first ones. */
   blockedPods: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) }))),
   treatment: v.object({ automatic: v.boolean(), reversible: v.boolean(), steps: v.array(v.string()) }),
-  /** A ghost is about a dead sandbox, a leak about what is left without an owner. */
+  /** A ghost is about a dead sandbox, a leak has no owner. */
   kind: v.optional(v.picklist(["ghost", "leak", "other"])),
-  /** Since when it has been like this; missing where nothing on the node shows it. */
+  /** Since when the state exists; missing if nothing on the node shows it. */
   since: v.optional(v.string()),
-  /** Where `since` is from; with `boot` it is at least that long. */
+  /** The source of `since`; with `boot` it is a minimum. */
   sinceSource: v.optional(v.picklist(SINCE_SOURCES)),
   blockedAddresses: v.optional(v.number()),
-  /** What `unghost heal` would run now, by the same planner, and why; without steps it leaves the finding alone. With -v or targets. */
+  /**
+   * What `unghost heal` would run now, by the same planner, and why; without steps it skips the finding. With -v or
+   * targets.
+   */
   plan: v.optional(v.object({ steps: v.array(v.string()), reason: v.string(), code: v.string() })),
 });
 
@@ -61,17 +64,17 @@ const ActionSchema = v.object({
   finding: v.string(),
   action: v.string(),
   outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
-  /** Pods that are deleted with it, so that their controllers make them again. */
+  /** Pods that are deleted with it, so that their controllers create them again. */
   restarts: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.string() }))),
-  /** What still happens on its own, and how long that takes. */
+  /** What happens afterwards without further steps, and how long it takes. */
   expect: v.optional(v.string()),
   reason: v.optional(v.string()),
-  /** A stable name of the reason, where it has one. */
+  /** A stable code of the reason, if it has one. */
   code: v.optional(v.string()),
   journalId: v.optional(v.string()),
   /** The directory that the logs of removed containers were copied to. */
   logsSavedTo: v.optional(v.string()),
-  /** Journal ids that unghost undo can take back. */
+  /** Journal ids that unghost undo can revert. */
   undo: v.optional(v.array(v.string())),
   seconds: v.number(),
 });
@@ -83,7 +86,7 @@ const PendingPodSchema = v.object({
   attempt: v.optional(v.number()),
 });
 
-/** Between fine and finding: in flight, retried or failing, and not yet proven stuck. */
+/** In flight, retried or failing, and not yet proven stuck. */
 const PendingSchema = v.object({
   reason: v.picklist(PENDING_REASONS),
   pod: v.optional(PendingPodSchema),
@@ -132,7 +135,7 @@ export const NodeReportSchema = v.object({
   apiVersion: v.literal(API_VERSION),
   kind: v.literal("NodeReport"),
   node: v.string(),
-  /** What the report is narrowed to, where targets or namespaces were named. */
+  /** The selected targets or namespaces, if any. */
   selection: v.optional(v.object({ targets: v.array(v.string()), namespaces: v.array(v.string()) })),
   observedAt: v.pipe(v.string(), v.isoTimestamp()),
   verdict: v.picklist(VERDICTS),
@@ -140,13 +143,13 @@ export const NodeReportSchema = v.object({
   kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), error: v.optional(v.string()) }),
   boot: v.object({ id: v.string(), startedAt: v.string() }),
   sandboxes: v.object({ total: v.number(), ready: v.number(), notReady: v.number() }),
-  /** Problems in the kernel's log; missing on a healthy node, and where it may not be read. */
+  /** Problems in the kernel's log; missing on a healthy node, and if it is unreadable. */
   kernel: v.optional(
     v.object({ stalls: v.number(), hungTasks: v.number(), netdeviceWaits: v.number(), sinceBoot: v.boolean() }),
   ),
-  /** What starts over and over on the node, whatever the reason. */
+  /** Crash loops on the node, for any reason. */
   crashLoops: v.optional(v.object({ pods: v.number(), restartsSinceBoot: v.number() })),
-  /** Missing where the runtime was not asked. */
+  /** Missing if the runtime was not read. */
   podCreation: v.optional(PodCreationSchema),
   findings: v.array(FindingSchema),
   pending: v.optional(v.array(PendingSchema)),
@@ -156,7 +159,7 @@ export const NodeReportSchema = v.object({
       source: v.string(),
       problem: v.string(),
       next: v.optional(v.string()),
-      /** A stable name of the problem, where it has one. */
+      /** A stable code of the problem, if it has one. */
       code: v.optional(v.string()),
     }),
   ),

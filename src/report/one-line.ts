@@ -3,10 +3,13 @@ import { printable } from "../host/printable.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { count } from "./text.ts";
 
-/** node-problem-detector cuts a plugin's message after this many bytes, wherever that may be. */
+/** node-problem-detector truncates a plugin's message after this many bytes. */
 const MOST_BYTES = 80;
 
-/** A report in one line that is never cut: what matters comes first, and what does not fit is counted or left out. */
+/**
+ * A report in one line that is never truncated: the most important part comes first, and the rest is counted or left
+ * out.
+ */
 export function oneLine(report: NodeReport): string {
   switch (report.verdict) {
     case "healthy": {
@@ -74,7 +77,7 @@ function fits(line: string): boolean {
   return Buffer.byteLength(line) <= MOST_BYTES;
 }
 
-/** As many of its words as fit; none ends with a sign that promises more. */
+/** As many words as fit, without a trailing separator. */
 function wholeWords(text: string): string {
   const words = printable(text)
     .split(/\s+/)

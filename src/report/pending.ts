@@ -3,7 +3,7 @@ import { printable } from "../host/printable.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 
-/** Also as the status page has it, where nothing can be changed. */
+/** Also in the read-only form of the status page. */
 type Shown = Omit<Readonly<ReportedPending>, "reported"> & {
   readonly reported: readonly Readonly<ReportedPending["reported"][number]>[];
 };
@@ -50,7 +50,7 @@ function reportedFailure({ at, pod, ...rest }: NonNullable<PodCreation["lastFail
   };
 }
 
-/** By reason and pod: the runtime lists them in another order each time. */
+/** By reason and pod, because the runtime's list has no stable order. */
 export function pendingKey({ reason, pod, sandboxId }: Shown): string {
   return `${reason} ${podWords(pod)} ${sandboxId ?? ""}`;
 }
@@ -109,7 +109,7 @@ function waitWords({ kind, pid, command, socket, message }: NonNullable<Reported
 
 const NAMED_PODS = 5;
 
-/** `NO PODS START  12 pods wait: a, b, … ` for the first line; undefined where pods can be created. */
+/** `NO PODS START  12 pods wait: a, b, … ` for the first line; undefined if pods can be created. */
 export function creationWords({ able, lastFailure, lastSuccess, blockedPods }: ReportedCreation): string | undefined {
   if (able !== "no") return undefined;
   const names = blockedPods.slice(0, NAMED_PODS).map(podWords).join(", ");

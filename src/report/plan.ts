@@ -14,7 +14,7 @@ import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
 import { type Paint, paint, type TextOptions, wrap } from "./text.ts";
 
-/** What the plan is for, and what it rests on. */
+/** The context of the plan. */
 export interface PlanContext {
   readonly view: NodeView;
   readonly problems: NodeReport["problems"];
@@ -30,12 +30,12 @@ export interface PlanOptions extends TextOptions {
 const NAMED_SUBJECTS = 10;
 const MOST_ROWS = 20;
 
-/** `3 ghosts, 1 leak on edge-7`: what the question asks about. */
+/** `3 ghosts, 1 leak on edge-7`: the subject of the question. */
 export function planSubject(plan: Plan, { view, where }: PlanContext): string {
   return `${countByKind(plan.actions.map(({ finding }) => reportedFinding(finding, view)))} on ${printable(where)}`;
 }
 
-/** The plan for people: each finding with what is about to be done, the steps, what is left alone, what was not read. */
+/** Renders the plan: each finding with its steps, what is skipped, and what was not read. */
 export function renderPlan(plan: Plan, context: PlanContext, options: PlanOptions): string {
   const { columns, verbose } = options;
   const ink = paint(options.colour);
@@ -67,7 +67,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
   return (isGrouped ? renderGroups : renderFindings)(findings, table);
 }
 
-/** Those of one class that take the same steps for the same reason. */
+/** Actions of one class with the same steps and the same reason. */
 function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
   const groups = Map.groupBy(actions, (action) =>
     [action.finding.class, planReasonInWords(action.reason), stepsInWords(action)].join("\n"),
@@ -122,7 +122,9 @@ function stepsInWords(action: PlannedAction): string {
   return stepWords(action).join(", then ");
 }
 
-/** Adds to each finding what heal would run for it: a class's general steps do not show how far the plan goes here. */
+/**
+ * Adds to each finding what heal would run for it, because a class's general steps do not show how far the plan goes.
+ */
 export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): NodeReport {
   const planned = [
     ...actions.map((action) => ({ finding: action.finding, reason: action.reason, steps: [...stepWords(action)] })),
@@ -142,7 +144,7 @@ function planOf(reason: PlanReason, steps: string[]): ReportedFinding["plan"] {
 
 function stepWords({ steps, followUps = [] }: PlannedAction): readonly string[] {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  // What follows a removal only verifies that the runtime has left nothing behind.
+  // The steps after a removal only verify that the runtime left nothing.
   const words =
     removal < 0
       ? steps.map(stepInWords)

@@ -2,10 +2,10 @@ import { printable } from "../host/printable.ts";
 import type { NodeReport } from "./node-report.ts";
 import { fullStop, paint, sentence, type TextOptions, wrap } from "./text.ts";
 
-/** How many are named before the rest is counted. */
+/** How many are listed; the rest is counted. */
 const NAMED = 10;
 
-/** What could not be read, and so may hide something. */
+/** What could not be read, so that findings may be missing. */
 export function renderProblems(problems: NodeReport["problems"], { colour, columns, verbose }: TextOptions): string {
   const shown = verbose ? problems : problems.slice(0, NAMED);
   const lines = [paint(colour).bold("Could not read")];

@@ -9,16 +9,16 @@ import { subjectInWords } from "./subject-words.ts";
 import { paint, wrap } from "./text.ts";
 
 export interface Progress {
-  /** What is about to be healed: the columns are as wide as it needs. */
+  /** The actions that are about to run: they determine the column widths. */
   begin(actions: readonly PlannedAction[]): void;
   report(result: ActionResult): void;
-  /** For an action that takes so long that the others go on without it. Only the first one is printed. */
+  /** For an action that takes so long that the others continue without it. Only the first one is printed. */
   waiting(action: PlannedAction): void;
 }
 
 export interface ProgressOptions {
   readonly colour: boolean;
-  /** Missing in a pipe, where a line is never broken and nothing is cut. */
+  /** Missing in a pipe, where lines are neither wrapped nor truncated. */
   readonly screenColumns?: number;
   readonly write: (text: string) => void;
 }
@@ -33,11 +33,14 @@ const COLUMNS: readonly Column[] = [
 ];
 const NONE = "-";
 const INDENT = "  ";
-/** As wide as any: `waiting`, a time, and the journal id that names the directory of saved logs. */
+/** The maximum widths: `waiting`, a time, and the journal id in the directory of saved logs. */
 const WIDEST = { result: "waiting", time: "0.0s", logs: "0".repeat(14) };
 const COLOURS = { healed: "green", failed: "red", refused: "red", skipped: "yellow", waiting: "yellow" } as const;
 
-/** One line for each finding as its healing ends, in columns, on a terminal and in a pipe alike; below a failure its reason. */
+/**
+ * One line for each finding as its heal ends, in columns, on a terminal and in a pipe alike; the reason is below a
+ * failure.
+ */
 export function progress({ colour, screenColumns, write }: ProgressOptions): Progress {
   const ink = paint(colour);
   const width = screenColumns ?? Number.POSITIVE_INFINITY;
@@ -61,7 +64,7 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
       print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, reason);
     },
     waiting: (action) => {
-      // When the runtime or kubelet is slow, all of them wait: a line each would double the output.
+      // If the runtime or kubelet is slow, all of them wait: a line each would double the output.
       if (hasReportedWait) return;
       hasReportedWait = true;
       const row = { result: "waiting", done: NONE, time: NONE, logs: undefined } as const;
@@ -90,7 +93,7 @@ function tableFor(actions: readonly PlannedAction[], width: number): FittedColum
   return fitColumns(COLUMNS, rows, { width, headings: true });
 }
 
-/** Its directory, or where that does not fit only its name: the summary names the directory of all. */
+/** Its directory, or only its name if that does not fit: the summary has the common directory. */
 function logsIn(path: string | undefined, { roomAtEnd = 0 }: FittedColumns): string {
   if (path === undefined) return NONE;
   return path.length <= roomAtEnd ? path : basename(path);
@@ -102,7 +105,7 @@ function subjectOf({ finding: { subject } }: PlannedAction): string {
   return "path" in subject && subject.path !== undefined ? basename(subject.path) : subjectInWords(subject);
 }
 
-/** Four characters for anything that an operator waits for. */
+/** At most four characters. */
 function shortTime(seconds: number): string {
   return seconds < 9.95 ? `${seconds.toFixed(1)}s` : `${Math.round(seconds)}s`;
 }

@@ -25,11 +25,11 @@ const COLUMNS: readonly Column[] = [
 
 export interface QuarantineTable {
   readonly now: Date;
-  /** Missing in a pipe, where nothing is cut. */
+  /** Missing in a pipe, where nothing is truncated. */
   readonly screenColumns?: number;
 }
 
-/** One line an entry, oldest first, as history has it. */
+/** One line per entry, oldest first, like history. */
 export function renderQuarantine(entries: readonly QuarantineEntry[], table: QuarantineTable): string {
   if (entries.length === 0) return "Quarantine is empty.\n";
   const rows = entries.map((entry) => cellsOf(entry, table.now).map((text) => ({ text: printable(text) })));

@@ -3,12 +3,12 @@ import type { PlannedAction } from "../plan/plan.ts";
 
 type Steps = Pick<PlannedAction, "steps" | "followUps">;
 
-/** What an action comes to, in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */
+/** An action in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */
 export function shortAction(action: Steps): string {
   return decisiveWords(action, 0) || "wait";
 }
 
-/** The same of one that has ended, without the steps that were not needed: `quarantined, removed`. */
+/** The same for an ended action, without the steps that were not needed: `quarantined, removed`. */
 export function shortDone(action: Steps, undone: readonly Step[] = []): string {
   const done = decisiveWords(action, 1, undone);
   if (done !== "") return done;
@@ -18,7 +18,7 @@ export function shortDone(action: Steps, undone: readonly Step[] = []): string {
 
 function decisiveWords({ steps, followUps = [] }: Steps, tense: 0 | 1, without: readonly Step[] = []): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  // What follows a removal only verifies that nothing is left behind.
+  // The steps after a removal only verify that nothing is left.
   const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
   const words = [...decisive, ...followUps].flatMap((step) =>
     without.includes(step) ? [] : (WORDS[step.kind]?.[tense] ?? []),

@@ -4,7 +4,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** As kubectl shows ages: 42s, 14m, 7h, 3d. A clock that was set back gives 0s, never a negative age. */
+/** Like kubectl's ages: 42s, 14m, 7h, 3d. A clock that was set back gives 0s, never a negative age. */
 export function shortAge(since: string, now: string): string {
   const seconds = Math.max(0, Math.floor((Date.parse(now) - Date.parse(since)) / 1000));
   if (Number.isNaN(seconds)) return "-";
@@ -14,7 +14,7 @@ export function shortAge(since: string, now: string): string {
   return `${Math.floor(seconds / DAY)}d`;
 }
 
-/** `14m`; `>14m` where it may be longer; `-` where nothing on the node shows it. */
+/** `14m`; `>14m` if it may be longer; `-` if nothing on the node shows it. */
 export function findingAge(
   { since, sinceSource }: Pick<ReportedFinding, "since" | "sinceSource">,
   now: string,

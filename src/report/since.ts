@@ -10,7 +10,7 @@ export const SINCE_SOURCES = [
   "runtime-start",
   /** Its last container ended, or it was created, in this boot. */
   "last-sign",
-  /** It died before this boot, and how long before is unknown: it has been like this at least since then. */
+  /** It died before this boot, at an unknown time: since the boot is a minimum. */
   "boot",
   /** The file, network namespace or lease was written. */
   "written",
@@ -21,7 +21,7 @@ export interface Since {
   readonly source: (typeof SINCE_SOURCES)[number];
 }
 
-/** Since when it has been like this, by the best source that the node has. Only for people: nothing is decided by it. */
+/** Since when the state exists, by the best source of the node. Only informational: no decision uses it. */
 export function sinceOf({ subject }: Finding, view: NodeView): Since | undefined {
   const now = view.snapshot.observedAt.getTime();
   if (subject.type === "process") {
@@ -36,7 +36,7 @@ export function sinceOf({ subject }: Finding, view: NodeView): Since | undefined
   return written.length === 0 ? undefined : { at: new Date(Math.max(...written)), source: "written" };
 }
 
-/** A sandbox does not survive a boot. The runtime that starts next dates the end of every container that it misses. */
+/** A sandbox does not survive a boot. The next runtime sets the end time of every container that it misses. */
 function sinceSigns(id: string, lastSign: number, view: NodeView): Since {
   const boot = valueOr(view.snapshot.boot, undefined)?.startedAt.getTime();
   const own = view
@@ -50,7 +50,7 @@ function sinceSigns(id: string, lastSign: number, view: NodeView): Since {
   return { at: new Date(boot), source: "boot" };
 }
 
-/** Starts of the runtime that containers of any sandbox did not survive. */
+/** Starts of the runtime at which containers of any sandbox were lost. */
 function runtimeStarts(view: NodeView): readonly number[] {
   const containers = valueOr(view.snapshot.cri, undefined)?.containers ?? [];
   return containers.filter(endWasLost).flatMap(({ exit }) => plausible(view, exit?.finishedAt));
@@ -67,7 +67,7 @@ function signsOf(id: string, view: NodeView): readonly number[] {
   ];
 }
 
-/** What the network wrote for a sandbox that nothing else knows any more. */
+/** Times of network files of a sandbox without any other trace. */
 function tracesOf(id: string, view: NodeView): readonly number[] {
   const { leases, results, multus, flannel } = view.about(id);
   return [...leases, ...results, multus, flannel].flatMap((file) => plausible(view, file?.modifiedAt));
@@ -92,7 +92,7 @@ function writtenAt(subject: Finding["subject"], view: NodeView): readonly number
   }
 }
 
-/** Go's zero time and times of a clock that was ahead are none. */
+/** Go's zero time and times in the future are ignored. */
 function plausible({ snapshot }: NodeView, time: Date | bigint | undefined): readonly number[] {
   if (time === undefined) return [];
   const milliseconds = typeof time === "bigint" ? Number(time / 1_000_000n) : time.getTime();

@@ -2,7 +2,7 @@ import type { NodeReport } from "./node-report.ts";
 
 type AnySubject = Partial<NodeReport["findings"][number]["subject"]> & { readonly type: string };
 
-/** A subject in one line: the pod first, because that is what people know it by. */
+/** A subject in one line: the pod first, because it is the most familiar name. */
 export function subjectInWords(subject: AnySubject): string {
   const pod = subject.pod ? `${subject.pod.namespace}/${subject.pod.name} (attempt ${subject.pod.attempt})` : undefined;
   const id = subject.sandboxId?.slice(0, 13);

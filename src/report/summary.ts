@@ -9,7 +9,7 @@ import { selectedWords } from "./verdict-line.ts";
 
 const MOST_FAILING = 5;
 
-/** What healing came to, in a few lines. */
+/** The result of a heal in a few lines. */
 export function renderSummary(report: NodeReport, options: TextOptions): string {
   const { colour, columns } = options;
   const ink = paint(colour);

@@ -13,7 +13,7 @@ import { headLines } from "./verdict-line.ts";
 export interface TableOptions extends TextOptions {
   /** The title of a class. */
   readonly titleOf: (classId: string) => string;
-  /** The width that rows are fitted to; missing without a screen, and nothing is cut. */
+  /** The width for fitting rows; missing without a screen, where nothing is truncated. */
   readonly screenColumns?: number;
   readonly wide?: boolean;
   /** One line for every finding, however many there are. */
@@ -21,11 +21,11 @@ export interface TableOptions extends TextOptions {
   readonly noHeaders?: boolean;
 }
 
-/** More than this is shown in groups: a screen is full. */
+/** More findings than this are grouped, because they would fill the screen. */
 const MOST_ROWS = 20;
 const HEAL = { heading: "HEAL", of: ({ treatment }: ReportedFinding) => (treatment.automatic ? "auto" : "manual") };
 
-/** What a tired operator wants: the verdict, one line a finding, what was left alone or not read, the next command. */
+/** The verdict, one line per finding, what was skipped or not read, and the next command. */
 export function renderTable(report: NodeReport, options: TableOptions): string {
   const { columns, verbose, colour } = options;
   const ink = paint(colour);
@@ -55,7 +55,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   return `${parts.join("\n\n")}\n`;
 }
 
-/** One id a line, each of which scan and heal take as a target. */
+/** One id per line, accepted by scan and heal as a target. */
 export function renderNames({ findings }: { readonly findings: readonly { readonly id: string }[] }): string {
   return findings.map(({ id }) => `${printable(id)}\n`).join("");
 }
@@ -79,7 +79,7 @@ function rows(report: NodeReport, isGrouped: boolean, ink: Paint, options: Table
 
 const NAMED_PENDING = { alone: 10, besideFindings: 3 };
 
-/** Where nothing was found, what is pending is the news and is shown whole; else in a line each. */
+/** Without findings, pending entries are shown in detail; else in one line each. */
 function pendingLines({ findings, pending = [], observedAt }: NodeReport, options: TableOptions): readonly string[] {
   if (pending.length === 0) return [];
   const failing = pending.filter(isFailing).length;
@@ -95,7 +95,7 @@ function pendingLines({ findings, pending = [], observedAt }: NodeReport, option
   return [head, ...lines, ...(more > 0 ? [`  … and ${more} more (unghost scan -v)`] : [])];
 }
 
-/** What was kept, and the command to type next. */
+/** The kept sandboxes, and the next command. */
 function notes(report: NodeReport, isGrouped: boolean, columns: number): readonly string[] {
   const kept = keptLine(report);
   const next: string[] = [];

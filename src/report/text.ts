@@ -1,6 +1,6 @@
 const ESCAPE = "\u001b[";
 
-/** What begins each style, and what ends it. node:util knows them too, but takes milliseconds of a scan to load. */
+/** The escape codes that start and end each style. node:util has them too, but takes milliseconds to load. */
 const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39], green: [32, 39] } as const;
 
 /** The output's options: what the terminal supports, and the verbosity. */
@@ -10,7 +10,7 @@ export interface TextOptions {
   readonly verbose: boolean;
 }
 
-/** Colour or none, decided once by the caller. */
+/** With or without colour, decided once by the caller. */
 export interface Paint {
   bold(text: string): string;
   dim(text: string): string;
@@ -28,12 +28,12 @@ export function paint(colour: boolean): Paint {
   return { bold: style(bold), dim: style(dim), red: style(red), yellow: style(yellow), green: style(green) };
 }
 
-/** Narrower than this nothing can be laid out; the terminal then breaks lines as it likes. */
+/** On a narrower terminal nothing is laid out, and the terminal wraps lines. */
 const LEAST_COLUMNS = 24;
 
 /**
- * Breaks text at spaces so that no line is longer than the terminal; every line after the first is indented. A word
- * longer than that stays whole: names and paths are there to be copied.
+ * Wraps text at spaces; every line after the first is indented. A longer word is not broken, so that names and paths
+ * can be copied.
  */
 export function wrap(text: string, columns: number, indent = ""): string {
   const width = Math.max(LEAST_COLUMNS, columns);
@@ -45,14 +45,14 @@ export function wrap(text: string, columns: number, indent = ""): string {
       lines.push(line.trimEnd());
       line = indent + word;
     } else {
-      // Of two spaces in a row the second ends up in front of a line that is broken there.
+      // Of two consecutive spaces the second is at the start of a wrapped line.
       line = line === indent ? line + word : `${line} ${word}`;
     }
   }
   return [...lines, line].join("\n");
 }
 
-/** Side by side where they fit, three spaces apart. A line that is too long breaks in front of its command. */
+/** In one line if they fit, three spaces apart. A line that is too long breaks before its command. */
 export function inLines(parts: readonly string[], columns: number): readonly string[] {
   const lines: string[] = [];
   for (const part of parts) {
@@ -77,7 +77,7 @@ export function visibleLength(text: string): number {
 
 /** A complete sentence. */
 export function sentence(text: string): string {
-  // A command is written as it is typed.
+  // A command keeps its case.
   const isCommand = /^(?:unghost|kubectl|crictl|systemctl|journalctl)\b/.test(text);
   return fullStop(isCommand ? text : text.charAt(0).toUpperCase() + text.slice(1));
 }

@@ -6,7 +6,7 @@ import type { NodeReport } from "./node-report.ts";
 import { creationWords } from "./pending.ts";
 import { count, type Paint, visibleLength, wrap } from "./text.ts";
 
-/** The verdict and what it rests on. That no pod can start is what people must read first. */
+/** The verdict and its sources. A node that cannot start pods is reported first. */
 export function headLines(report: NodeReport, ink: Paint, columns: number): string {
   const verdict = joinedParts(verdictParts(report, ink, columns), columns);
   const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
@@ -14,7 +14,7 @@ export function headLines(report: NodeReport, ink: Paint, columns: number): stri
   return `${wrap(`${ink.red("NO PODS START")}  ${creation}`, columns, "  ")}\n${verdict}`;
 }
 
-/** Where the screen is narrower, what the verdict rests on is left to -v: the lines are needed for findings. */
+/** On a narrower screen the sources are shown only with -v: the lines are needed for findings. */
 const ROOM_FOR_SOURCES = 60;
 
 function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly string[] {
@@ -42,7 +42,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   return [...parts, ...sources];
 }
 
-/** Broken between two parts where it can be. */
+/** Wrapped between two parts if possible. */
 function joinedParts([first = "", ...parts]: readonly string[], columns: number): string {
   return parts.reduce(
     (text, part) => {
@@ -54,7 +54,7 @@ function joinedParts([first = "", ...parts]: readonly string[], columns: number)
   );
 }
 
-/** ` for shop/web-0`, where the report is narrowed to it. */
+/** ` for shop/web-0`, if the report is limited to it. */
 export function selectedWords(selection: Selection | undefined): string {
   if (selection === undefined) return "";
   const { targets, namespaces } = selection;

@@ -52,7 +52,7 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
   if (!finished) return failed(`the ${processes.length} processes in ${proc} were not all read in time`);
 
   const hidden = traces.filter((trace) => trace.hidden !== undefined);
-  if (isBlindToPlugins(hidden, traces)) {
+  if (arePluginsHidden(hidden, traces)) {
     return failed(
       `${hidden.length} of ${traces.length} processes: permission denied; a hung network plugin would not be found`,
       "run unghost as root, or give it CAP_SYS_PTRACE and the capabilities of the runtime",
@@ -66,7 +66,7 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
 }
 
 /** Plugins inherit from the runtime who may read them. If most processes are hidden, unghost does not run as root. */
-function isBlindToPlugins(hidden: readonly ProcessTraces[], all: readonly ProcessTraces[]): boolean {
+function arePluginsHidden(hidden: readonly ProcessTraces[], all: readonly ProcessTraces[]): boolean {
   const denied = hidden.filter((trace) => trace.hidden === "denied");
   return denied.length * 2 > all.length || denied.some(({ stat }) => isRuntimeName(stat.comm));
 }

@@ -4,7 +4,7 @@ import type { Step } from "../../src/evidence/step.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent } from "../../src/host/source.ts";
 import { obstaclesOf, sweepAfter } from "../../src/plan/obstacles.ts";
-import { behindTheirPlugin, csiOf } from "../../src/plan/order.ts";
+import { afterPluginSockets, csiOf } from "../../src/plan/order.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/policy.ts";
 import type { KnownPod } from "../../src/snapshot/types/kubernetes.ts";
@@ -201,7 +201,7 @@ describe("pods that need a CSI driver", () => {
   const parts = { sandboxes: [sandboxOf("a"), sandboxOf("b")], kubeletStarted: 10 };
 
   function waits(actions: readonly PlannedAction[], whole = view(parts, { kubernetes: api(known("b", [DIR])) })) {
-    return behindTheirPlugin(actions, whole).map(({ steps }) => steps);
+    return afterPluginSockets(actions, whole).map(({ steps }) => steps);
   }
 
   test("wait for its socket while its plugin is healed in the same run", () => {

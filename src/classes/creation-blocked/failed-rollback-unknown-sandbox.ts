@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { halfMadeOf } from "../../evidence/in-the-making.ts";
+import { incompleteSandboxes } from "../../evidence/in-the-making.ts";
 import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
@@ -111,7 +111,7 @@ export const failedRollbackUnknownSandbox: FailureClass = {
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
-  return halfMadeOf(candidates, view).map((candidate) =>
+  return incompleteSandboxes(candidates, view).map((candidate) =>
     sandboxDetected(candidate, {
       severity: "critical",
       summary:

@@ -39,7 +39,7 @@ export const hostlocalEmptyIpFile: FailureClass = {
 function detect(view: NodeView): readonly Detected[] {
   return valueOr(view.snapshot.cni.hostLocal, []).flatMap((network) =>
     network.leases
-      .filter((lease) => lease.owner === undefined && isNoAllocationInProgress(lease, view))
+      .filter((lease) => lease.owner === undefined && isNotBeingAllocated(lease, view))
       .map(
         (lease) =>
           ({
@@ -58,7 +58,7 @@ function detect(view: NodeView): readonly Detected[] {
 }
 
 /** host-local creates the file and then writes the owner into it: for a moment every new one is empty. */
-function isNoAllocationInProgress(lease: AddressLease, { snapshot, policy }: NodeView): boolean {
+function isNotBeingAllocated(lease: AddressLease, { snapshot, policy }: NodeView): boolean {
   const written = lease.modifiedAt.getTime();
   if (snapshot.boot.status === "read" && written < snapshot.boot.value.startedAt.getTime()) return true;
   return snapshot.observedAt.getTime() - written >= policy.minAgeMs;

@@ -7,7 +7,7 @@ import {
   networkStillHeld,
   predatesStart,
   wasNeverCreated,
-  wasTakenDown,
+  wasStoppedOrderly,
 } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { isKubeletAlive, isTerminating } from "../../evidence/pod-presence.ts";
@@ -66,7 +66,7 @@ export const deadAfterCrash: FailureClass = {
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   return candidates.flatMap((candidate) => {
     const { retained, about, sandbox } = candidate;
-    if (retained !== undefined || wasTakenDown(about, view) || isRecovering(candidate, view)) return [];
+    if (retained !== undefined || wasStoppedOrderly(about, view) || isRecovering(candidate, view)) return [];
     if (isBeingDeleted(sandbox, view)) return [];
     const evidence = proofOfSuddenEnd(candidate, view);
     if (evidence.length === 0) return [];

@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { halfMadeOf, heldUpInWords } from "../../evidence/in-the-making.ts";
+import { heldUpInWords, incompleteSandboxes } from "../../evidence/in-the-making.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import { runtimeReports } from "../../evidence/runtime-reports.ts";
 import { type UnknownId, unknownIds } from "../../evidence/unknown-ids.ts";
@@ -87,8 +87,8 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   const missing = missingPlugins(conf, view);
   if (missing.length === 0) return [];
   const names = missing.map(({ type }) => type).join(", ");
-  const halfMade = halfMadeOf(candidates, view);
-  const leaked = leakedByTheBrokenChain(view);
+  const halfMade = incompleteSandboxes(candidates, view);
+  const leaked = leaksOfBrokenChain(view);
   return [
     {
       severity: "critical",
@@ -114,7 +114,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
  * Every attempt to create a pod allocates an address before the missing plugin, and the rollback never releases it. The
  * chain did not complete, so there is no cached result; addresses from before this boot have other causes.
  */
-function leakedByTheBrokenChain(view: NodeView): readonly UnknownId[] {
+function leaksOfBrokenChain(view: NodeView): readonly UnknownId[] {
   const { boot } = view.snapshot;
   if (boot.status !== "read") return [];
   const started = boot.value.startedAt.getTime();

@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { halfMadeOf, heldUpInWords } from "../../evidence/in-the-making.ts";
+import { heldUpInWords, incompleteSandboxes } from "../../evidence/in-the-making.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
@@ -107,7 +107,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   } else {
     evidence.push({ source: "cni", fact: cni.conf.status === "absent" ? cni.conf.reason : cni.conf.error.message });
   }
-  const halfMade = halfMadeOf(candidates, view);
+  const halfMade = incompleteSandboxes(candidates, view);
   return [
     {
       severity: "critical",

@@ -8,7 +8,7 @@ const PATIENCE_MS = 2000;
 const MOST_ASIDE = 32;
 
 /** If each DEL is a separate process, a hung one is little evidence about the next. */
-const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
+const PROCESS_PER_DEL = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
 /** All go through one daemon, which may be slow for lack of CPU: a second without an answer shows that it is not one DEL. */
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
 
@@ -33,7 +33,7 @@ export async function runPlan(
   // While some actions wait for the runtime, as many others prove and save logs, so that the runtime is not idle in
   // between.
   const actions = semaphore({ ...limits, slots: 2 * concurrency - 1 });
-  const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
+  const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : PROCESS_PER_DEL;
   const turn = turns({
     slots: semaphore({ ...limits, slots: concurrency }),
     brake,

@@ -25,7 +25,7 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
       }
       await target.chmod(state.mode);
       await target.utimes(seconds(state.atimeNs), seconds(state.mtimeNs));
-      await giveTo(target, state);
+      await chownIfPermitted(target, state);
       await target.sync();
     } finally {
       await target.close();
@@ -37,7 +37,7 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
 }
 
 /** Without CAP_CHOWN the copy belongs to root, and the journal has the original owner. */
-async function giveTo(target: FileHandle, { uid, gid }: Pick<FileState, "uid" | "gid">): Promise<void> {
+async function chownIfPermitted(target: FileHandle, { uid, gid }: Pick<FileState, "uid" | "gid">): Promise<void> {
   try {
     await target.chown(uid, gid);
   } catch (thrown) {

@@ -76,7 +76,7 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
   return { files, skipped, ...(link === undefined ? {} : { link }) };
 }
 
-const SOMEBODY_ELSES = "Check the link, save the log by hand if it is wanted, remove the link, then heal again.";
+const UNTRUSTED_LINK_NEXT = "Check the link, save the log by hand if it is wanted, remove the link, then heal again.";
 
 /** A link that users other than root could have created may lead anywhere: it is not followed. */
 function realDirectory(hostRoot: string, directory: string): Outcome<string> {
@@ -87,7 +87,7 @@ function realDirectory(hostRoot: string, directory: string): Outcome<string> {
   if (resolved === posix.normalize(directory)) return ok(resolved);
   const objection = whyNotRootsLog(hostRoot, directory);
   if (objection === undefined) return ok(resolved);
-  return refuse(`${directory} leads through a symbolic link, and ${objection}.`, SOMEBODY_ELSES);
+  return refuse(`${directory} leads through a symbolic link, and ${objection}.`, UNTRUSTED_LINK_NEXT);
 }
 
 /** kubelet, containerd and Docker all use such names; no secret has one. */
@@ -95,7 +95,8 @@ const LOG_NAME = /\.log(?:\.\S{0,60})?$/;
 
 function followLink(hostRoot: string, logPath: string, link: string): Outcome<LogDirectory | undefined> {
   const target = posix.resolve(dirname(logPath), link);
-  const no = (why: string) => refuse(`The log ${logPath} is a symbolic link to ${target}: ${why}.`, SOMEBODY_ELSES);
+  const no = (why: string) =>
+    refuse(`The log ${logPath} is a symbolic link to ${target}: ${why}.`, UNTRUSTED_LINK_NEXT);
   if (!LOG_NAME.test(basename(target))) return no("that is not the name of a log");
   const objection = whyNotRootsLog(hostRoot, logPath) ?? whyNotRootsLog(hostRoot, target);
   if (objection !== undefined) return no(objection);

@@ -50,7 +50,7 @@ export async function endProcess(
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
       await signalAll(step, signal, tools);
       if (!(await hasEnded(step, tools))) continue;
-      if (shim !== undefined) await clearedAway(step.sandboxId, tools);
+      if (shim !== undefined) await untilCleanedUp(step.sandboxId, tools);
       else if (awaitRollback) await rolledBack(step.sandboxId, tools);
       return { kind: "done" };
     }
@@ -80,7 +80,7 @@ async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<vo
 }
 
 /** containerd notices that a shim is gone and starts another one for a moment, which removes pause. */
-async function clearedAway(sandboxId: string, tools: EndProcessTools): Promise<void> {
+async function untilCleanedUp(sandboxId: string, tools: EndProcessTools): Promise<void> {
   const deadline = performance.now() + tools.waits.rollbackMs;
   while (performance.now() < deadline) {
     const facts = await processesNow(tools);

@@ -92,13 +92,13 @@ async function stopFirst(sandboxId: string, { cri, waits, interruption }: Remove
   try {
     await cri.stopPodSandbox(sandboxId, call);
   } catch (error) {
-    if (interruption.stop.aborted || !mayPassAtOnce(error)) throw error;
+    if (interruption.stop.aborted || !maySucceedOnRetry(error)) throw error;
     await cri.stopPodSandbox(sandboxId, call);
   }
 }
 
 /** A failure with a cause outside the sandbox is left to the storm brake, and a held lock is waited for. */
-function mayPassAtOnce(error: unknown): boolean {
+function maySucceedOnRetry(error: unknown): boolean {
   if (!(error instanceof RuntimeError) || error.kind !== "refused") return false;
   return !isContention(error.text) && sharedCause(error.text) === undefined;
 }

@@ -21,7 +21,7 @@ import { Streams } from "./streams.ts";
 import { openWire, type Wire } from "./wire.ts";
 
 /** The client's preface, with a larger receive window than the default. */
-const GREETING = Buffer.concat([
+const CLIENT_PREFACE = Buffer.concat([
   Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
   OUR_SETTINGS,
   encodeNumberFrame(FrameType.windowUpdate, 0, WINDOW_BYTES - DEFAULT_WINDOW),
@@ -68,7 +68,7 @@ export class Connection {
       },
     });
     this.#outbox = new Outbox(this.#wire);
-    this.#outbox.send(GREETING);
+    this.#outbox.send(CLIENT_PREFACE);
   }
 
   /** Resolves when the first requests were sent, or failed. */

@@ -29,7 +29,7 @@ export async function listenScripted(path: string): Promise<ScriptedPeer> {
   });
 
   function frames(): readonly Frame[] {
-    return framesIn(Buffer.concat(chunks).subarray(PREFACE.length)).slice(GREETING_FRAMES);
+    return framesIn(Buffer.concat(chunks).subarray(PREFACE.length)).slice(PREFACE_FRAMES);
   }
 
   return {
@@ -74,7 +74,7 @@ export function framesIn(bytes: Buffer): readonly Frame[] {
 }
 
 /** SETTINGS and the growth of the connection's window. */
-const GREETING_FRAMES = 2;
+const PREFACE_FRAMES = 2;
 
 export function settings(...pairs: readonly (readonly [id: number, value: number])[]): Buffer {
   const payload = Buffer.alloc(pairs.length * 6);
