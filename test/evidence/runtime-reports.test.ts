@@ -92,7 +92,7 @@ const FORGED: readonly (readonly [string, string])[] = [
     `${KLOG} log.go:32] "RunPodSandbox from runtime service failed" err=${q(`${RPC}failed to pull image "${LOCK}"`)}`,
   ],
   [
-    "an error that goes on after it",
+    "an error with more text after it",
     `${KLOG} log.go:32] "RunPodSandbox from runtime service failed" err=${q(`${RPC}${LOCK}: exit status 1`)}`,
   ],
   [

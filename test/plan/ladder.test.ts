@@ -37,13 +37,13 @@ const ROWS: readonly Row[] = [
   { when: "it is opted out", facts: { optedOut: true, obstacle: true }, rung: 0, code: "opted-out" },
   { when: "kubelet keeps it on purpose", facts: { retained: true }, rung: 0, code: "kept-on-purpose" },
   {
-    when: "kubelet keeps it on purpose, whatever became of the pod",
+    when: "kubelet keeps it on purpose, whatever the state of the pod",
     facts: { retained: true, pod: "gone" },
     rung: 0,
     code: "kept-on-purpose",
   },
   {
-    when: "a live kubelet may be recovering it",
+    when: "a running kubelet may be recovering it",
     facts: { outlastedMinAge: false },
     rung: 0,
     code: "kubelet-recovering",
@@ -61,23 +61,23 @@ const ROWS: readonly Row[] = [
     code: "clock-in-doubt",
   },
   {
-    when: "the clock is in doubt about one that would be kept",
+    when: "the clock is in doubt and it would be kept",
     facts: { attemptReused: true, clockDoubt: DOUBT, retained: true, holdsBlockedName: true },
     rung: 0,
     code: "clock-in-doubt",
   },
   // Rung 1: remove the obstacle, let kubelet finish.
-  { when: "an obstacle is all there is", facts: { obstacle: true }, rung: 1, code: "kubelet-finishes" },
+  { when: "there is only an obstacle", facts: { obstacle: true }, rung: 1, code: "kubelet-finishes" },
   {
-    when: "an obstacle keeps a live kubelet from recovering it",
+    when: "an obstacle blocks a running kubelet's recovery",
     facts: { obstacle: true, outlastedMinAge: false },
     rung: 1,
     code: "kubelet-finishes",
   },
   // Rung 2: stop, keep record and logs.
-  { when: "it outlasted kubelet's patience", facts: {}, rung: 2, code: "network-releasable" },
+  { when: "it is older than kubelet's recovery time", facts: {}, rung: 2, code: "network-releasable" },
   {
-    when: "an obstacle is there and no kubelet to finish",
+    when: "there is an obstacle and no kubelet",
     facts: { obstacle: true, kubeletAlive: false },
     rung: 2,
     code: "network-releasable",
@@ -95,7 +95,7 @@ const ROWS: readonly Row[] = [
     code: "network-releasable",
   },
   {
-    when: "the pods are unknown but a kubelet is alive",
+    when: "the pods are unknown and a kubelet runs",
     facts: { pod: "unasked" },
     rung: 2,
     code: "network-releasable",
@@ -113,7 +113,7 @@ const ROWS: readonly Row[] = [
     code: "network-releasable",
   },
   {
-    when: "no kubelet is alive to recover a young one",
+    when: "it is recent and no kubelet runs",
     facts: { kubeletAlive: false, outlastedMinAge: false },
     rung: 2,
     code: "network-releasable",
@@ -154,34 +154,34 @@ const ROWS: readonly Row[] = [
     rung: 3,
     code: "died-with-node",
   },
-  { when: "--all-dead asks for it", facts: { allDead: true }, rung: 3, code: "all-dead-requested" },
+  { when: "--all-dead is set", facts: { allDead: true }, rung: 3, code: "all-dead-requested" },
   {
-    when: "--all-dead asks for one that is kept",
+    when: "--all-dead is set and it is kept",
     facts: { allDead: true, retained: true },
     rung: 3,
     code: "all-dead-requested",
   },
   // Refusals that no option overrides.
   {
-    when: "--all-dead asks for one that may live",
+    when: "--all-dead is set and it may be alive",
     facts: { allDead: true, provenDead: false },
     rung: 0,
     code: "not-proven-dead",
   },
   {
-    when: "--all-dead asks for one that is opted out",
+    when: "--all-dead is set and it is opted out",
     facts: { allDead: true, optedOut: true },
     rung: 0,
     code: "opted-out",
   },
   {
-    when: "--all-dead asks for an unproven control plane",
+    when: "--all-dead is set and it belongs to an unproven control plane",
     facts: { allDead: true, controlPlane: true, ...UNASKED },
     rung: 0,
     code: "control-plane-unproven",
   },
   {
-    when: "it was never created and a live kubelet has just started",
+    when: "it was never created and a running kubelet has just started",
     facts: { neverCreated: true, outlastedMinAge: false },
     rung: 0,
     code: "kubelet-recovering",

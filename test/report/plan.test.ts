@@ -56,7 +56,7 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
     for (const digit of ["a", "b"]) expect(verbose).toContain(`cri: ${digit} holds no container`);
   });
 
-  test("is added to the findings of a scan, with why the others are left alone", () => {
+  test("is added to the findings of a scan, with the reason why others are skipped", () => {
     const { view } = CONTEXT;
     const left = { finding: finding("b"), reason: { code: "opted-out" } } as const;
     const report = {

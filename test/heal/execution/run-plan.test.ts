@@ -154,7 +154,7 @@ describe("a plan on a healthy runtime", () => {
     expect(await removalsAtATime(4)).toEqual({ atTheRuntime: 4, proven: 7 });
   });
 
-  test("prepares nothing ahead where one at a time is asked for", async () => {
+  test("prepares nothing ahead with a concurrency of 1", async () => {
     expect(await removalsAtATime(1)).toEqual({ atTheRuntime: 1, proven: 1 });
   });
 });

@@ -66,9 +66,9 @@ describe("an interrupted quarantine", () => {
     (scene: Scene) => void,
     { how: string; state: string; original?: string; kept?: string; aside?: string; words?: string },
   ])[] = [
-    ["before anything", () => undefined, { how: "rolled-back", state: "rolled-back", original: CONTENT }],
+    ["before any change", () => undefined, { how: "rolled-back", state: "rolled-back", original: CONTENT }],
     [
-      "with its directory made",
+      "after its directory was created",
       withDirectory(() => undefined),
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
@@ -78,7 +78,7 @@ describe("an interrupted quarantine", () => {
       { how: "completed", state: "done", kept: CONTENT },
     ],
     [
-      "after the rename, and a new file is at its place",
+      "after the rename, with a new file at its path",
       withDirectory(({ original, kept }) => (renameSync(original, kept), writeFileSync(original, "new"))),
       { how: "completed", state: "done", kept: CONTENT, original: "new" },
     ],
@@ -88,12 +88,12 @@ describe("an interrupted quarantine", () => {
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
     [
-      "wholly copied, the original still there",
+      "copied, the original not yet renamed",
       withDirectory(({ original, kept }) => copyFileSync(original, kept)),
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
     [
-      "copied, the original taken aside",
+      "copied, the original renamed aside",
       withDirectory(({ original, kept, aside }) => (copyFileSync(original, kept), renameSync(original, aside))),
       { how: "completed", state: "done", kept: CONTENT },
     ],
@@ -103,17 +103,17 @@ describe("an interrupted quarantine", () => {
       { how: "completed", state: "done", kept: CONTENT },
     ],
     [
-      "taken aside, the copy lost",
+      "renamed aside, the copy lost",
       withDirectory(({ original, aside }) => renameSync(original, aside)),
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
     [
-      "taken aside, the copy lost, and a new file is at its place",
+      "renamed aside, the copy lost, with a new file at its path",
       withDirectory(({ original, aside }) => (renameSync(original, aside), writeFileSync(original, "new"))),
       { how: "rolled-back", state: "rolled-back", original: "new", aside: CONTENT, words: "replaced" },
     ],
     [
-      "given back by link, not yet unlinked in quarantine",
+      "put back by link, not yet unlinked in quarantine",
       withDirectory(({ original, kept }) => linkSync(original, kept)),
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
@@ -124,17 +124,17 @@ describe("an interrupted quarantine", () => {
     ],
     ["the file in neither place", ({ original }) => unlinkSync(original), { how: "lost", state: "lost" }],
     [
-      "its directory gone, as a tmpfs is after a reboot",
+      "its directory gone, like a tmpfs after a reboot",
       ({ original }) => rmSync(dirname(original), { recursive: true }),
       { how: "lost", state: "lost" },
     ],
     [
-      "something else in quarantine, nothing at its place",
+      "another file in quarantine, none at its path",
       withDirectory(({ original, kept }) => (unlinkSync(original), writeFileSync(kept, "stranger"))),
       { how: "lost", state: "lost", kept: "stranger" },
     ],
     [
-      "something else in quarantine, something else at its place",
+      "another file in quarantine, another one at its path",
       withDirectory(({ original, kept }) => (writeFileSync(original, "new one"), writeFileSync(kept, "stranger"))),
       { how: "interrupted", state: "interrupted", original: "new one", kept: "stranger" },
     ],
@@ -258,9 +258,9 @@ describe("an interrupted undo", () => {
 
 describe("an interrupted multus marker", () => {
   const cases: readonly (readonly [string, (path: string) => void, string, string | undefined])[] = [
-    ["is removed when it still is ours", (path) => writeFileSync(path, "marker"), "rolled-back", undefined],
+    ["is removed when it is unchanged", (path) => writeFileSync(path, "marker"), "rolled-back", undefined],
     ["was never written", () => undefined, "rolled-back", undefined],
-    ["stays when somebody rewrote it", (path) => writeFileSync(path, "[delegates]"), "interrupted", "[delegates]"],
+    ["stays when it was rewritten", (path) => writeFileSync(path, "[delegates]"), "interrupted", "[delegates]"],
   ];
 
   test.each(cases)("%s", async (_name, arrange, how, left) => {

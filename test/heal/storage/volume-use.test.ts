@@ -79,18 +79,22 @@ function record(name: string, data?: object): Partial<VolumeUseFacts> {
 
 /** Each source alone shows that the volume is in use. */
 const IN_USE: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = [
-  ["a pod runs on another PersistentVolume of the same storage", using({ pods: [POD] }), "pod-uses-volume"],
+  ["a pod uses another PersistentVolume of the same storage", using({ pods: [POD] }), "pod-uses-volume"],
   [
-    "a pod runs on the attachment's own",
+    "a pod uses the attachment's own PersistentVolume",
     using({ pods: [{ ...POD, namespace: "shop", claims: ["old"] }] }),
     "pod-uses-volume",
   ],
   [
-    "a pod has it as an inline volume, by kubelet's name",
+    "a pod uses it as an inline volume",
     using({ pods: [{ ...POD, claims: [], inline: [{ name: "scratch", driver: DRIVER, attributes: [HANDLE] }] }] }),
     "pod-uses-volume",
   ],
-  ["a pod elsewhere", using({ pods: [{ ...POD, node: "n2", stage: "waiting" }] }), "pod-elsewhere-uses-volume"],
+  [
+    "a pod on another node uses it",
+    using({ pods: [{ ...POD, node: "n2", stage: "waiting" }] }),
+    "pod-elsewhere-uses-volume",
+  ],
   [
     "attached to another node",
     using({ attachments: [{ ...ATTACHMENT, name: "csi-2", node: "n2", attached: true, volume: TWIN.name }] }),
@@ -146,7 +150,7 @@ const IN_USE: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = 
     "mounted",
   ],
   [
-    "a container was given it",
+    "a container mounts it",
     {
       containers: read([
         { container: "c", pod: "blog/web-0", hostPath: `/k/pods/p/volumes/kubernetes.io~csi/${TWIN.name}/mount` },
