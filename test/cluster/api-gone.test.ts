@@ -16,7 +16,7 @@ const IGNORE = "unghost.dev/ignore";
 /** A sandbox younger than this counts as wanted, whatever is known of its pod. */
 const SETTLED_MS = 30_000;
 
-// containerd 1.6 cannot stop a sandbox whose cached result is torn.
+// containerd 1.6 cannot stop a sandbox with a torn cached result.
 const story = sharedCluster({ runtime: "1.6", kubelet: READ_ONLY_PORT });
 let agent: Service;
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const end of endings.splice(0)) await end();
 });
 
-/** Each takes the API away from the agent, and gives how it comes back. */
+/** Each makes the API unavailable to the agent, and returns how to restore it. */
 const OUTAGES = {
   "is gone": async ({ controlPlane }: Cluster) => {
     await controlPlane.apiServer.end("KILL");
@@ -76,7 +76,7 @@ test.each([
   ["hangs", "web-1", "marked-1"],
   ["answers 403", "web-2", "marked-2"],
 ] as const)(
-  "while the API server %s, the agent heals by kubelet's pod list, leaves a marked pod alone, and publishes afterwards",
+  "while the API server %s, the agent heals by kubelet's pod list, skips an opted-out pod, and publishes afterwards",
   async (how, pod, marked) => {
     const { node } = story();
     const pid = agent.pid;
@@ -94,7 +94,7 @@ test.each([
     expect(kept).toContainEqual(expect.objectContaining({ sandboxId: left, code: "opted-out" }));
 
     await back();
-    // An event that was refused for good is not sent again.
+    // An event that was refused permanently is not sent again.
     if (how !== "answers 403") await eventReports(pod);
     expect([isHealedByAgent(node, left), readFileSync(node.lab.path(resultCache(left)), "utf8")]).toEqual([false, ""]);
     await story().kubectl("annotate", "pod", marked, `${IGNORE}-`);
@@ -146,7 +146,7 @@ async function outage(how: keyof typeof OUTAGES): Promise<() => Promise<void>> {
   const logged = agentLog(node).length;
   const back = await OUTAGES[how](story());
   endings.push(back);
-  // An open watch goes on where only new requests are refused, and one that is merely silent is trusted for a while.
+  // An open watch continues if only new requests are refused, and a silent one is trusted for a while.
   if (how === "is gone") {
     await until("the agent reads pods from kubelet instead", WAIT_MS, () =>
       agentLog(node).slice(logged).includes("API server unavailable; reading them from kubelet") ? true : undefined,

@@ -19,7 +19,7 @@ const SLOW = "slow";
 const DAY = 86_400;
 const SINCE_1970 = Math.floor(Date.now() / 1000) - DAY;
 
-// containerd 1.6 cannot stop a sandbox whose cached result is torn. kubelet waits longer than the story takes.
+// containerd 1.6 cannot stop a sandbox with a torn cached result. kubelet's timeout is longer than the test.
 const shared = sharedCluster({ runtime: "1.6", kubelet: { runtimeRequestTimeout: "15m" } });
 
 /** Nothing of a story is left for the next one, which has other pods. */

@@ -69,7 +69,7 @@ async function end(clusters: readonly Cluster[]): Promise<void> {
   }
 }
 
-/** Runs the built executable on the node, as an operator with the agent's credentials. */
+/** Runs the built executable on the node, like an operator with the agent's credentials. */
 export function unghostOn({ lab }: ClusterNode, ...args: readonly string[]): Promise<CommandResult> {
   return lab.exec([UNGHOST, ...args, "--kubeconfig", AGENT_KUBECONFIG], { timeoutMs: COMMAND_MS });
 }

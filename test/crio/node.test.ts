@@ -12,7 +12,7 @@ import { CALL, HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
 import { crioLog, crioNode, expectNothingLeft, expectReleased, NO_WIPE } from "./crio-node.ts";
 
 const containers = [{ name: "main" }] as const;
-/** Where containers/storage keeps what CRI-O made. */
+/** The storage of CRI-O's containers. */
 const LIST_STORAGE = ["sh", "-c", "ls /var/lib/containers/storage/*-containers"];
 const WIPE = ["crio", "--config", "/etc/crio/crio.conf", "wipe"];
 
