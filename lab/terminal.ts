@@ -57,7 +57,8 @@ export async function openTerminal(): Promise<Terminal> {
         String(columns),
         "-y",
         String(ROWS),
-        `${line}; printf '[exit %s]' $?`,
+        // The pane stays: with its end tmux may drop output that it has not read yet.
+        `${line}; printf '[exit %s]' $?; exec sleep infinity`,
       );
       const screen = (): Promise<string> => tmux("capture-pane", "-p", "-t", name);
       const open = new Map(Object.entries(options.answers ?? {}));

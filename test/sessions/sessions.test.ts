@@ -73,7 +73,7 @@ test.each(WIDTHS)("help of every command at %i columns is as recorded", async (c
 
 test.skipIf(NO_REAL_NODE !== undefined).each([3, 40])("operator session on a node with %i ghosts", async (ghosts) => {
   const node = await start();
-  for (const columns of WIDTHS) {
+  for (const columns of [NARROW, ...WIDTHS]) {
     await breakNode(node, ghosts);
     const env = {
       PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -84,17 +84,20 @@ test.skipIf(NO_REAL_NODE !== undefined).each([3, 40])("operator session on a nod
       UNGHOST_CONCURRENCY: "1",
       UNGHOST_STATE_DIR: `/var/lib/unghost-${columns}`,
     };
-    const record = async (name: string, args: readonly string[], { answers = {}, width = columns } = {}) => {
-      const screen = await terminal.show(onNode(node, [UNGHOST, ...args]), width, { env, answers });
-      const file = `golden/${ghosts}-ghosts/${name}.${width}.txt`;
+    const record = async (name: string, args: readonly string[], answers: Readonly<Record<string, string>> = {}) => {
+      const screen = await terminal.show(onNode(node, [UNGHOST, ...args]), columns, { env, answers });
+      const file = `golden/${ghosts}-ghosts/${name}.${columns}.txt`;
       await expect(normalised(`$ unghost ${args.join(" ")}\n${inOrder(normalised(screen))}`)).toMatchFileSnapshot(file);
     };
-    if (columns === WIDTHS[0]) await record("scan", ["scan"], { width: NARROW });
     await record("scan", ["scan"]);
+    if (columns === NARROW) {
+      await record("heal", ["heal"], { "[y/N]": "y" });
+      continue;
+    }
     await record("scan-wide", ["scan", "-o", "wide"]);
     await record("scan-pod", ["scan", "shop/web-0"]);
     await record("heal-dry-run", ["heal", "--dry-run"]);
-    await record("heal", ["heal"], { answers: { "[y/N]": "y" } });
+    await record("heal", ["heal"], { "[y/N]": "y" });
     await record("scan-after", ["scan"]);
     await record("history", ["history"]);
     await record("history-id", ["history", await undoableId(node, env)]);
