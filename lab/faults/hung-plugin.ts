@@ -60,7 +60,8 @@ export function pluginOf(
   podName: string,
 ): { readonly pid: number; readonly sandboxId: SandboxId } | undefined {
   for (const { pid, environment } of processesOf(node)) {
-    if (environment.get("CNI_COMMAND") !== command) continue;
+    // The loopback plugin that containerd 1.x calls first ends within milliseconds.
+    if (environment.get("CNI_COMMAND") !== command || environment.get("CNI_IFNAME") === "lo") continue;
     if (!environment.get("CNI_ARGS")?.split(";").includes(`K8S_POD_NAME=${podName}`)) continue;
     return { pid, sandboxId: sandboxId(environment.get("CNI_CONTAINERID") ?? "") };
   }
