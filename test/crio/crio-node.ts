@@ -2,8 +2,11 @@ import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
 import { cniFiles, listedIds } from "../e2e/healed-node.ts";
 import { CALL, start } from "../lab/real-node.ts";
+
+const RUN_AGAIN_MS = 60_000;
 
 /** CRI-O removes nothing on its own after a reboot: crio-wipe.service does, before crio starts. */
 export const NO_WIPE = "[crio]\ninternal_wipe = false\n";
@@ -16,7 +19,11 @@ export function crioNode(config = ""): Promise<LabNode> {
 /** Not listed, no cache file, no address; and the pod can run again under the same name. */
 export async function expectReleased(node: LabNode, ...pods: readonly LabPod[]): Promise<void> {
   await expectNothingLeft(node, ...pods);
-  for (const { ref } of pods) await node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL);
+  for (const { ref } of pods) {
+    // CRI-O refuses calls while it reads its network configurations again.
+    const run = () => node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL).catch(() => undefined);
+    await until(`${ref.name} runs again under its name`, RUN_AGAIN_MS, run);
+  }
 }
 
 /** Not listed, no cache file, no address. */
