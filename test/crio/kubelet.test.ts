@@ -10,6 +10,7 @@ import type { Service } from "../../lab/service.ts";
 import { containerId, podUid, sandboxId } from "../../src/snapshot/ids.ts";
 import { agentLog, isHealedByAgent } from "../cluster/haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "../cluster/lab-cluster.ts";
+import { UNGHOST } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 
 const PODS = names("web", 6);
@@ -38,7 +39,7 @@ function hasRestarted(pod: PodObject): boolean {
 }
 
 test(
-  "after a power cut of a node with CRI-O and torn CNI caches, every pod runs again and the node is healthy",
+  "after a power cut of a node with CRI-O and torn CNI caches, every pod runs again, the node is healthy, and the agent had nothing to change",
   async () => {
     const { story, agent } = await withAgent();
     const { node } = story;
@@ -55,6 +56,7 @@ test(
     const listed = (await node.lab.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id);
     const kept = [...cachedIds(node.lab), ...leasedIds(node.lab)].filter((id) => !listed.includes(id));
     expect(kept).toEqual([]);
+    expect(JSON.parse(await node.lab.check([UNGHOST, "history", "-o", "json"]))).toMatchObject({ entries: [] });
   },
   HANG_GUARD_MS,
 );
