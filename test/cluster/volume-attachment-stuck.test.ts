@@ -69,11 +69,11 @@ test(
     );
 
     // The attacher may write its next error just then: heal refuses to delete what changed.
-    const { result, failed } = await until("no retry of the attacher interferes", WAIT_MS, async () => {
-      const result = await unghostOn(node, "heal", "--yes", "-o", "json", ...BY_NAME);
-      const failed = reportOf(result);
-      return failed.actions?.[0]?.code === "attachment-changed" ? undefined : { result, failed };
+    const result = await until("no retry of the attacher interferes", WAIT_MS, async () => {
+      const ran = await unghostOn(node, "heal", "--yes", "-o", "json", ...BY_NAME);
+      return reportOf(ran).actions?.[0]?.code === "attachment-changed" ? undefined : ran;
     });
+    const failed = reportOf(result);
     expect(failed.actions).toMatchObject([
       { outcome: "failed", code: "attach-fails-again", reason: expect.stringContaining(ERROR) },
     ]);
