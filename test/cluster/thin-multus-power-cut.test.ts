@@ -11,7 +11,7 @@ const PODS = names("web", 24);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
 test.each(storyRuntimes(runtimes, ["1.6"]))(
-  "power cut under thin multus 4.3.0, which strips the delegate's settings: heal exits 0 and all 24 pods run again (containerd %s)",
+  "power cut under thin multus 4.3.0, which strips the delegate's settings: heal leaves no ghost and all 24 pods run again (containerd %s)",
   async (runtime) => {
     const story = await withThinMultus(runtime);
     const { node } = story;
