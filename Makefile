@@ -6,7 +6,8 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
 PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
-	src/agent/timeline-runs.ts src/report/count-by-kind.ts src/report/natural-order.ts src/report/subject-words.ts src/snapshot/duration-words.ts
+	src/agent/timeline-runs.ts src/evidence/pending.ts src/snapshot/duration-words.ts \
+	$(addprefix src/report/,count-by-kind.ts natural-order.ts pending.ts short-age.ts subject-words.ts text.ts)
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

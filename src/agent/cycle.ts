@@ -5,8 +5,9 @@ import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
 import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
-import type { Plan, PlannedAction } from "../plan/plan.ts";
+import { type Plan, type PlannedAction, planHealing } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
+import { withPlan } from "../report/plan.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { withOwnHealing } from "./being-healed.ts";
 import { countsOf } from "./counts.ts";
@@ -82,7 +83,9 @@ export function openCycle(tools: CycleTools): Cycle {
 
   function absorb({ seconds, startedAtMs, ...seen }: TimedScan): void {
     newestMs = Math.max(newestMs, startedAtMs);
-    const report = withOwnHealing(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
+    const found = buildReport(seen.snapshot, seen.diagnosis);
+    const planned = withPlan(found, planHealing(seen.diagnosis, tools.policies().heal));
+    const report = withOwnHealing(planned, store.state().sightings);
     const counts = countsOf(seen, report);
     const now = momentNow();
     apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));

@@ -158,9 +158,28 @@ export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
 /** From the command line: everything optional, everything still a string except for switches and lists. */
 export type NodeFlags = FlagValues<typeof nodeFlags>;
 
-const { stateDir, hostRoot, config, output } = nodeFlags;
+const { output, verbose, ...unprinted } = nodeFlags;
+const { runtimeEndpoint, cniCacheDir, multusDir, stateDir, kubeconfig, node, noKube, hostRoot } = unprinted;
+const { config, timeout } = unprinted;
 
 /** For commands that read the journal and the quarantine, and do not scan the node. */
 export const stateFlags = { stateDir, hostRoot, config, output };
 
 export type StateFlags = Pick<NodeFlags, keyof typeof stateFlags>;
+
+/** For the command that syncs files of CNI plugins, and diagnoses nothing. */
+export const keeperFlags = { runtimeEndpoint, cniCacheDir, multusDir, hostRoot, config, timeout, verbose };
+
+export type KeeperFlags = Pick<NodeFlags, keyof typeof keeperFlags>;
+
+const places = { runtimeEndpoint, cniCacheDir, multusDir, stateDir, kubeconfig, node, noKube, hostRoot };
+
+/** For the command that reads each source, and diagnoses nothing. */
+export const sourceFlags = { ...places, config, output, timeout, verbose };
+
+export type SourceFlags = Pick<NodeFlags, keyof typeof sourceFlags>;
+
+/** For the agent, which prints no report: its log has a level. */
+export const agentNodeFlags = unprinted;
+
+export type AgentNodeFlags = Pick<NodeFlags, keyof typeof agentNodeFlags>;

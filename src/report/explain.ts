@@ -130,7 +130,7 @@ const CLASS_LIST: readonly Column[] = [
   { heading: "CODE" },
   { heading: "CLASS" },
   { heading: "HEAL", drop: "early" },
-  { heading: "WHAT IT IS", shorten: { keep: "start", comfortable: 24, least: 8 }, drop: "late" },
+  { heading: "WHAT IT IS", shorten: { keep: "start", comfortable: 24, least: 20 }, drop: "late" },
 ];
 
 /** One line per class, for `explain --list`; complete in a pipe, where no width is known. */

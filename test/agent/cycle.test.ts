@@ -47,6 +47,18 @@ describe("one cycle", () => {
     expect(standing(agent)).toBe("waiting");
   });
 
+  test("shows with a finding that waits what will be done", async () => {
+    const agent = actingAgent();
+    withClass(agent, { minAgeMs: 60_000 });
+    agent.node = ghostly;
+
+    await agent.round();
+
+    expect(agent.state().sightings.map(({ finding }) => finding.plan?.steps)).toEqual([
+      ["save its logs and remove it through the runtime", "check that its network is released"],
+    ]);
+  });
+
   test("shows an observed class and never heals it", async () => {
     const agent = actingAgent();
     withClass(agent, { mode: "observe" });

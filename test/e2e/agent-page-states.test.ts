@@ -91,6 +91,27 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect([complaints, strangers]).toEqual([[], []]);
   });
 
+  test("lists the steps that are planned, not the general ones of the class", async () => {
+    const { address } = await serve(ghostState([sighting()]));
+    const { page } = await visited(address);
+
+    await page.getByRole("heading", { name: "unghost heal runs" }).waitFor();
+    expect(await page.locator(".finding ol li").allInnerTexts()).toEqual([
+      "Move the broken file to quarantine (undo puts it back).",
+      "Remove it through the runtime.",
+    ]);
+  });
+
+  test("lists the manual steps of a class that is not healed automatically", async () => {
+    const treatment = { automatic: false, reversible: false, steps: ["restart the plugin"] };
+    const plan = { steps: [], reason: "its steps are manual", code: "needs-consent" };
+    const { address } = await serve(ghostState([sighting({ treatment, plan })]));
+    const { page } = await visited(address);
+
+    await page.getByRole("heading", { name: "Manual steps" }).waitFor();
+    expect(await page.locator(".finding ol li").allInnerTexts()).toEqual(["Restart the plugin."]);
+  });
+
   test("links each class to its explanation, which a click opens beside the page", async () => {
     const { address } = await serve(ghostState([sighting()]));
     const { page, complaints } = await visited(address);

@@ -1,5 +1,6 @@
 import { findingAge } from "../../report/short-age.ts";
 import { subjectInWords } from "../../report/subject-words.ts";
+import { sentence } from "../../report/text.ts";
 import { Command } from "./command.tsx";
 import { Fold } from "./fold.tsx";
 import { live } from "./live.ts";
@@ -39,24 +40,33 @@ export function Finding({ sighting, startsOpen }: FindingProps) {
               </div>
             ))}
           </dl>
-          <h4>{finding.treatment.automatic ? "unghost heal runs" : "Manual steps"}</h4>
-          <ol>
-            {finding.treatment.steps.map((step) => (
-              <li key={step}>{step}</li>
-            ))}
-          </ol>
-          <p class="quiet">
-            {finding.treatment.reversible ? "Can be undone. " : ""}
-            {finding.subject.sandboxId === undefined ? undefined : (
-              <>
-                Sandbox <code>{finding.subject.sandboxId}</code>{" "}
-                <Command line={`unghost scan ${finding.subject.sandboxId.slice(0, 13)}`} />
-              </>
-            )}
-          </p>
+          <Steps finding={finding} />
+          {finding.subject.sandboxId === undefined ? undefined : (
+            <p class="quiet">
+              Sandbox <code>{finding.subject.sandboxId}</code>{" "}
+              <Command line={`unghost scan ${finding.subject.sandboxId.slice(0, 13)}`} />
+            </p>
+          )}
         </>
       )}
     </Fold>
+  );
+}
+
+/** The plan if there is one; the steps of a manual class. What is left alone has its reason in its standing. */
+function Steps({ finding: { treatment, plan } }: Pick<WireSighting, "finding">) {
+  const planned = plan?.steps ?? [];
+  const steps = planned.length > 0 || treatment.automatic ? planned : treatment.steps;
+  if (steps.length === 0) return;
+  return (
+    <>
+      <h4>{steps === planned ? "unghost heal runs" : "Manual steps"}</h4>
+      <ol>
+        {steps.map((step) => (
+          <li key={step}>{sentence(step)}</li>
+        ))}
+      </ol>
+    </>
   );
 }
 

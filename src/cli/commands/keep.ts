@@ -13,7 +13,7 @@ import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { type KeeperFlags, keeperFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import type { Context } from "./index.ts";
 
@@ -23,15 +23,15 @@ export const keepCommand = buildCommand<KeepFlags, [], Context>({
       "Run as a daemon: sync files of CNI plugins to disk as they are written, so that a power cut leaves none empty. Writes nothing",
   },
   parameters: {
-    flags: { ...nodeFlags, once: onOff("Sync what changed in the last minute, and end") },
-    aliases: nodeFlagAliases,
+    flags: { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") },
+    aliases: { v: "verbose" },
   },
   func: async function (flags) {
     this.finish(await runKeep(flags, this.io));
   },
 });
 
-export interface KeepFlags extends NodeFlags {
+export interface KeepFlags extends KeeperFlags {
   readonly once?: boolean;
 }
 

@@ -88,7 +88,7 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
         ["unghost keep --once", "what changed in the last minute"],
         ["unghost keep -v", "with each file"],
       ],
-      exits: `0 stopped, ${USAGE}`,
+      exits: `0 stopped, 1 with --once: something could not be synced, ${USAGE}`,
     },
   ],
   [

@@ -28,7 +28,9 @@ export function ghostState(sightings: readonly Sighting[], parts: Partial<AgentS
 }
 
 export interface SightingParts
-  extends Partial<Pick<ReportedFinding, "class" | "severity" | "summary" | "blocks" | "blockedPods">> {
+  extends Partial<
+    Pick<ReportedFinding, "class" | "severity" | "summary" | "blocks" | "blockedPods" | "plan" | "treatment">
+  > {
   readonly pod?: string;
   readonly standing?: Standing;
 }
@@ -51,6 +53,11 @@ export function sighting({ pod = "web-0", standing, ...finding }: SightingParts 
       blocks: [`pod shop/${pod}: the name ${pod}_shop_7d1f_0 stays reserved`],
       blockedPods: [{ namespace: "shop", name: pod }],
       treatment: { automatic: true, reversible: true, steps: ["move the file to quarantine", "stop the sandbox"] },
+      plan: {
+        steps: ["move the broken file to quarantine (undo puts it back)", "remove it through the runtime"],
+        reason: "it died with the node",
+        code: "died-with-node",
+      },
       ...finding,
     },
     firstSeenAt: new Date(Date.now() - 95_000),
