@@ -10,9 +10,9 @@ import type { Result } from "./result.ts";
 
 /** Kubelet's default limit of pods. */
 const PODS = "110";
-const MOST_MB = 60;
-const MOST_GROWTH = 1.05;
-const MOST_CPU_PERCENT = 0.5;
+const MAX_MB = 60;
+const MAX_GROWTH = 1.05;
+const MAX_CPU_PERCENT = 0.5;
 /** By then caches are filled. */
 const EARLY_SCANS = 100;
 const LATE_SCANS = 2000;
@@ -40,9 +40,9 @@ export async function benchAgent(unghost: string, { lateScans = LATE_SCANS }: Ag
       title: `the agent on a well (simulated) node with ${PODS} pods`,
       rows: [],
       bars: [
-        { name: `memory after ${lateScans} scans, MB`, value: lateMb, most: MOST_MB },
-        { name: `memory, scan ${lateScans} / scan ${EARLY_SCANS}`, value: lateMb / earlyMb, most: MOST_GROWTH },
-        { name: "processor when idle, percent of one", value: percent, most: MOST_CPU_PERCENT },
+        { name: `memory after ${lateScans} scans, MB`, value: lateMb, most: MAX_MB },
+        { name: `memory, scan ${lateScans} / scan ${EARLY_SCANS}`, value: lateMb / earlyMb, most: MAX_GROWTH },
+        { name: "processor when idle, percent of one", value: percent, most: MAX_CPU_PERCENT },
       ],
       notes: [],
     };

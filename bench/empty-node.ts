@@ -7,7 +7,7 @@ import type { Summary } from "./measure.ts";
 import type { Result } from "./result.ts";
 
 const ROUNDS = 40;
-const MOST_TIMES_CRICTL = 2;
+const MAX_TIMES_CRICTL = 2;
 
 /** The cost of a scan of a real node without pods, compared with crictl, which only lists. */
 export async function benchEmptyNode(unghost: string): Promise<Result> {
@@ -42,7 +42,7 @@ function compared(summaries: Readonly<Record<string, Summary>>): Pick<Result, "b
     return { bars: [], notes: ["no crictl on PATH or in the lab's cache: nothing to compare with"] };
   }
   return {
-    bars: [{ name: "scan / crictl pods, fastest", value: scan.minMs / crictl.minMs, most: MOST_TIMES_CRICTL }],
+    bars: [{ name: "scan / crictl pods, fastest", value: scan.minMs / crictl.minMs, most: MAX_TIMES_CRICTL }],
     notes: [`medians: ${(scan.medianMs / crictl.medianMs).toFixed(2)} times crictl's`],
   };
 }

@@ -9,7 +9,7 @@ import type { Result } from "./result.ts";
 
 const GHOSTS = 60;
 const ROUNDS = 5;
-const MOST_TIMES_CRICTL = 1.25;
+const MAX_TIMES_CRICTL = 1.25;
 const GUARD_MS = 300_000;
 
 export interface HealBench {
@@ -85,5 +85,5 @@ function compared(summaries: ReadonlyMap<string, Summary>): Pick<Result, "bars" 
     return { bars: [], notes: ["no crictl on PATH or in the lab's cache: nothing to compare with"] };
   }
   const value = heal.minMs / crictl.minMs;
-  return { bars: [{ name: "heal / crictl rmp --force, fastest", value, most: MOST_TIMES_CRICTL }], notes: [] };
+  return { bars: [{ name: "heal / crictl rmp --force, fastest", value, most: MAX_TIMES_CRICTL }], notes: [] };
 }

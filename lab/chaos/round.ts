@@ -40,9 +40,9 @@ const HEAL = [
   "json",
 ];
 const HEAL_MS = 300_000;
-const MOST_GHOSTS = 4;
-const MOST_FAULTS = 5;
-const MOST_FINISHED = 6;
+const MAX_GHOSTS = 4;
+const MAX_FAULTS = 5;
+const MAX_FINISHED = 6;
 
 /** Pods may die, some faults are injected, a heal may be killed; then a heal must leave a healthy node. */
 export async function chaosRound(arena: Arena): Promise<RoundResult> {
@@ -54,7 +54,7 @@ export async function chaosRound(arena: Arena): Promise<RoundResult> {
     await runPod(node, { name: newName(), containers: [{ name: "main" }] }),
     await runPod(node, { name: newName() }),
   ];
-  if (arena.finished.length < MOST_FINISHED) {
+  if (arena.finished.length < MAX_FINISHED) {
     arena.finished.push(await protectFinished(node, await finishedPod(node, { name: newName() })));
   }
   const guarded = [...arena.finished, ...(await Promise.all(ready.map((pod) => protectReady(node, pod))))];
@@ -79,7 +79,7 @@ export async function chaosRound(arena: Arena): Promise<RoundResult> {
 async function someDead(arena: Arena, newName: () => string, story: string[]): Promise<readonly LabPod[]> {
   const { node, random } = arena;
   if (random.chance(0.4)) return [];
-  const bare = await runPods(node, 1 + random.below(MOST_GHOSTS), { name: newName() });
+  const bare = await runPods(node, 1 + random.below(MAX_GHOSTS), { name: newName() });
   const full = random.chance(0.5) ? [await runPod(node, { name: newName(), containers: [{ name: "main" }] })] : [];
   await node.powerCut();
   await node.powerOn();
@@ -89,7 +89,7 @@ async function someDead(arena: Arena, newName: () => string, story: string[]): P
 
 async function someFaults(stage: Stage, story: string[]): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
-  const count = 1 + stage.random.below(MOST_FAULTS);
+  const count = 1 + stage.random.below(MAX_FAULTS);
   for (let injected = 0; injected < count; injected++) {
     const fault: Fault | undefined = await injectOne(stage);
     if (fault === undefined) continue;

@@ -12,7 +12,7 @@ export interface ShellOptions {
 
 const RUNTIMES: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3", "crio"];
 const DEFAULTS = { pods: "4", runtime: "1.6" } as const;
-const MOST_PODS = 100;
+const MAX_PODS = 100;
 
 /** The parsed arguments, or a text to print instead. */
 export function shellOptions(
@@ -26,8 +26,8 @@ export function shellOptions(
   const fault = BROKEN_NODES[name];
   if (fault === undefined) return { print: `lab: there is no fault ${name}\n\n${faultList()}`, code: 64 };
   const count = Number(pods || DEFAULTS.pods);
-  if (!Number.isInteger(count) || count < 1 || count > MOST_PODS)
-    return { print: `lab: PODS is a number from 1 to ${MOST_PODS}, not ${pods}\n`, code: 64 };
+  if (!Number.isInteger(count) || count < 1 || count > MAX_PODS)
+    return { print: `lab: PODS is a number from 1 to ${MAX_PODS}, not ${pods}\n`, code: 64 };
   const version = RUNTIMES.find((one) => one === (runtime || DEFAULTS.runtime));
   if (version === undefined)
     return { print: `lab: RUNTIME is one of ${RUNTIMES.join(", ")}, not ${runtime}\n`, code: 64 };

@@ -22,7 +22,7 @@ export interface Store {
   onChange(listener: (change: Change) => void): () => void;
 }
 
-const MOST_CHANGES = 10_000;
+const MAX_CHANGES = 10_000;
 
 export function openStore(): Store {
   const objects = new Map<string, ApiObject>();
@@ -34,7 +34,7 @@ export function openStore(): Store {
 
   function record(change: Change): void {
     changes.push(change);
-    if (changes.length > MOST_CHANGES) forgotten = changes.shift()?.version ?? forgotten;
+    if (changes.length > MAX_CHANGES) forgotten = changes.shift()?.version ?? forgotten;
     for (const listener of listeners) listener(change);
   }
 

@@ -7,10 +7,10 @@ import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
 import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";
 import { readBoot } from "../snapshot/boot.ts";
-import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
+import { AttemptBook, type Ledger, type LedgerEntry, MAX_ATTEMPTS } from "./policy/attempts.ts";
 
 /** Enough for about a thousand subjects with one attempt. The oldest are dropped if that is not enough. */
-const MOST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 
 const duration = v.pipe(v.number(), v.finite(), v.minValue(0));
 const AttemptsFile = v.object({
@@ -38,7 +38,7 @@ const AttemptsFile = v.object({
             subject: v.string(),
           }),
         ),
-        v.maxLength(MOST_ATTEMPTS),
+        v.maxLength(MAX_ATTEMPTS),
       ),
     }),
   ),
@@ -77,7 +77,7 @@ type ReadAttempts = { readonly ledger: Ledger } | { readonly problem: string };
 
 function readAttempts(stateDir: string, now: Stamp, nowMs: number): ReadAttempts {
   const path = join(stateDir, "attempts.json");
-  const document = readStateDocument(path, AttemptsFile, MOST_BYTES);
+  const document = readStateDocument(path, AttemptsFile, MAX_BYTES);
   if (document.kind === "none") return { ledger: new Map() };
   if (document.kind === "unreadable") return { problem: `${document.problem}: retry budgets start again` };
   const { written, subjects } = document.value;
@@ -154,7 +154,7 @@ async function writeAttempts(
   try {
     const head = `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":${JSON.stringify(stamp)},"subjects":[\n`;
     const tail = "\n]}\n";
-    const subjects = newestWithin(MOST_BYTES - head.length - tail.length, ledger, nowMs);
+    const subjects = newestWithin(MAX_BYTES - head.length - tail.length, ledger, nowMs);
     await writeDurably(join(opened.value.root, "attempts.json"), `${head}${subjects.join(",\n")}${tail}`);
     return undefined;
   } catch (thrown) {

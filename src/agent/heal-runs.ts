@@ -3,8 +3,8 @@ import { foldHistory, type HistoryRecord, isUndoable } from "../heal/journal/his
 import type { JournalItem } from "../heal/journal/reader.ts";
 import type { HealItem, HealRun } from "./state.ts";
 
-const MOST_RUNS = 20;
-const MOST_ITEMS = 30;
+const MAX_RUNS = 20;
+const MAX_ITEMS = 30;
 
 /** The newest runs in a part of the journal, newest first. Truncated or unknown lines are skipped. */
 export async function runsIn(lines: readonly string[]): Promise<readonly HealRun[]> {
@@ -14,7 +14,7 @@ export async function runsIn(lines: readonly string[]): Promise<readonly HealRun
   });
   const { records } = await foldHistory(items);
   const runs = [...Map.groupBy(records, ({ run }) => run).values()].map(runOf);
-  return runs.slice(-MOST_RUNS).toReversed();
+  return runs.slice(-MAX_RUNS).toReversed();
 }
 
 function runOf(records: readonly HistoryRecord[]): HealRun {
@@ -27,8 +27,8 @@ function runOf(records: readonly HistoryRecord[]): HealRun {
     at: first?.at ?? "",
     ...(first?.by === undefined ? {} : { by: first.by }),
     ...(Number.isFinite(seconds) && seconds >= 0 ? { seconds } : {}),
-    items: items.slice(0, MOST_ITEMS),
-    more: Math.max(0, items.length - MOST_ITEMS),
+    items: items.slice(0, MAX_ITEMS),
+    more: Math.max(0, items.length - MAX_ITEMS),
   };
 }
 

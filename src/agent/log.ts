@@ -21,7 +21,7 @@ function writeIfPossible(line: string, write: (line: string) => void): void {
 }
 
 /** Limits the lines of one kind per minute, for a node with thousands of ghosts; the rest is counted. */
-const MOST_LINES = 50;
+const MAX_LINES = 50;
 const PERIOD_MS = 60_000;
 /** Logged completely at debug level. */
 const FREQUENT: ReadonlySet<AgentEvent["kind"]> = new Set(["scanned", "cni-files-synced"]);
@@ -38,7 +38,7 @@ export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => v
       if (kind.left > 0) log.warn({ event: event.kind, count: kind.left }, "log lines suppressed");
       Object.assign(kind, { sinceMs: now, lines: 0, left: 0 });
     }
-    if (!FREQUENT.has(event.kind) && kind.lines >= MOST_LINES) kind.left++;
+    if (!FREQUENT.has(event.kind) && kind.lines >= MAX_LINES) kind.left++;
     else {
       kind.lines++;
       logEvent(event, log);

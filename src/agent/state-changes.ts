@@ -125,7 +125,7 @@ export function afterBegin(state: AgentState, actions: readonly PlannedAction[])
   return { state: { ...withoutPause(state), sightings }, events: [] };
 }
 
-const MOST_HEALS = 100;
+const MAX_HEALS = 100;
 
 /**
  * Removes findings that the verification no longer finds; a finding that disappears without a heal is published as
@@ -144,7 +144,7 @@ export function afterHealing(state: AgentState, results: readonly ActionResult[]
   const after: AgentState = {
     ...state,
     sightings: state.sightings.filter(({ finding }) => !healed.has(finding.id)).map(noLongerHealing),
-    heals: [...records.toReversed(), ...state.heals].slice(0, MOST_HEALS),
+    heals: [...records.toReversed(), ...state.heals].slice(0, MAX_HEALS),
     totals: { ...state.totals, heals },
     timeline: addToTimeline(state.timeline, {
       at: now.wallClock,

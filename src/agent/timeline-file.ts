@@ -6,7 +6,7 @@ import { readStateDocument } from "../heal/files/state-document.ts";
 import { describeError } from "../host/system-error.ts";
 import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
-import { MOST_POINTS } from "./timeline.ts";
+import { MAX_POINTS } from "./timeline.ts";
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const TimelineFile = v.object({
@@ -37,8 +37,8 @@ export function readTimeline(stateDir: string, now: Date): ReadTimeline {
   if (document.kind === "none") return { points: [] };
   if (document.kind === "unreadable") return { problem: document.problem };
   const seconds = now.getTime() / 1000;
-  const isOfLastDay = ({ minute }: TimelinePoint): boolean => minute <= seconds && minute > seconds - MOST_POINTS * 60;
-  return { points: document.value.points.filter(isOfLastDay).slice(-MOST_POINTS) };
+  const isOfLastDay = ({ minute }: TimelinePoint): boolean => minute <= seconds && minute > seconds - MAX_POINTS * 60;
+  return { points: document.value.points.filter(isOfLastDay).slice(-MAX_POINTS) };
 }
 
 /** Gives what went wrong: a timeline that cannot be kept is logged and nothing more. */

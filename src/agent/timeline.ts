@@ -14,7 +14,7 @@ export interface TimelineEntry {
 }
 
 /** A day of minutes. */
-export const MOST_POINTS = 24 * 60;
+export const MAX_POINTS = 24 * 60;
 /**
  * A restart of the agent, or scans about a minute apart. In a longer gap the agent did not run, unless its monotonic
  * clock proves it.
@@ -30,7 +30,7 @@ export function addToTimeline(timeline: readonly TimelinePoint[], entry: Timelin
     return isSame(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
   }
   // After a clock step into the past, points of the future would stay at the end forever.
-  const past = timeline.filter((point) => point.minute < minute && point.minute > minute - MOST_POINTS * 60);
+  const past = timeline.filter((point) => point.minute < minute && point.minute > minute - MAX_POINTS * 60);
   const fresh = mergedWith({ ...emptyPoint(minute), unknown: true }, entry);
   return [...past, ...filled(past.at(-1), minute, entry), fresh];
 }

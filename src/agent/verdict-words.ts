@@ -8,7 +8,7 @@ export interface VerdictWords {
   readonly next: string;
 }
 
-const MOST_PROBLEMS = 3;
+const MAX_PROBLEMS = 3;
 
 /** The description of a verdict, for the log and for /readyz. */
 export function verdictWords({ verdict, findings, problems, pending = [] }: NodeReport): VerdictWords {
@@ -33,8 +33,8 @@ export function verdictWords({ verdict, findings, problems, pending = [] }: Node
 function problemsInWords(problems: NodeReport["problems"]): string {
   const [first, ...rest] = [...new Set(problems.map(({ source, problem }) => `${source}: ${problem}`))];
   if (first === undefined) return "how a container ended could not be read";
-  const shown = [first, ...rest.slice(0, MOST_PROBLEMS - 1)].join("; ");
-  const left = rest.length - (MOST_PROBLEMS - 1);
+  const shown = [first, ...rest.slice(0, MAX_PROBLEMS - 1)].join("; ");
+  const left = rest.length - (MAX_PROBLEMS - 1);
   return left > 0 ? `${shown}; and ${left} more` : shown;
 }
 

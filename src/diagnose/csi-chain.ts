@@ -7,8 +7,8 @@ import type { CsiSocket } from "../snapshot/types/snapshot.ts";
 import { eventEvidence } from "./from-logs.ts";
 
 /** One finding must not restart a whole node: pods beyond this number restart by their own back-off. */
-const MOST_RESTARTED = 10;
-const MOST_QUOTED = 3;
+const MAX_RESTARTED = 10;
+const MAX_QUOTED = 3;
 
 /**
  * A ghost on a CSI node plugin blocks the volumes of the whole node: the plugin cannot start, its socket is missing,
@@ -159,7 +159,7 @@ function describe(finding: Finding, chain: Chain): Finding {
         source: "csi",
         fact: state === "missing" ? `${path} does not exist` : `${path} exists, and no process listens on it`,
       })),
-      ...events.slice(0, MOST_QUOTED).map(eventEvidence),
+      ...events.slice(0, MAX_QUOTED).map(eventEvidence),
     ],
     blocks: [
       ...finding.blocks,
@@ -183,7 +183,7 @@ function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
     )
     // A mirror pod cannot be deleted: its static pod would continue.
     .filter(({ objectUid }) => objectUid === undefined)
-    .slice(0, MOST_RESTARTED)
+    .slice(0, MAX_RESTARTED)
     .map((pod): Step => {
       const { namespace = "", name = "", uid } = pod;
       return { kind: "kick-pod", namespace, name, uid, node, ...(down.includes(pod) ? { mayCrash: true } : {}) };
@@ -199,8 +199,8 @@ function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
 const LONGEST_MOUNT_PAUSE = "2m2s";
 
 function mountsToCome(waiting: readonly KnownPod[]): string {
-  const pods = waiting.slice(0, MOST_QUOTED).map(nameOf).join(", ");
-  const more = waiting.length > MOST_QUOTED ? ` and ${waiting.length - MOST_QUOTED} more` : "";
+  const pods = waiting.slice(0, MAX_QUOTED).map(nameOf).join(", ");
+  const more = waiting.length > MAX_QUOTED ? ` and ${waiting.length - MAX_QUOTED} more` : "";
   return `once the driver is back, kubelet mounts the volumes of ${pods}${more} at its next retry, up to ${LONGEST_MOUNT_PAUSE} later`;
 }
 

@@ -74,10 +74,10 @@ export function withLogEvidence(findings: readonly Finding[], view: NodeView): r
   });
 }
 
-const MAX_QUOTED = 600;
+const MAX_QUOTED_CHARACTERS = 600;
 
 function evidenceOf({ place, text }: LogLine): { readonly source: string; readonly fact: string } {
-  const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
+  const quoted = text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
   return { source: "logs", fact: `${place}: ${printable(quoted.trim())}` };
 }
 
@@ -95,7 +95,7 @@ function newestReportsOf(ids: readonly string[], view: NodeView): ReadonlyMap<st
   return found;
 }
 
-const MOST_QUOTED = 2;
+const MAX_QUOTED_EVENTS = 2;
 
 /** Adds the cluster's events to each finding about a pod. Only as evidence, because an event may be an hour old. */
 export function withEventEvidence(findings: readonly Finding[], { snapshot }: NodeView): readonly Finding[] {
@@ -105,7 +105,7 @@ export function withEventEvidence(findings: readonly Finding[], { snapshot }: No
     const pod = podOf(finding.subject);
     const own = events.filter((event) => event.pod === pod?.name && event.namespace === pod.namespace);
     if (own.length === 0) return finding;
-    return { ...finding, evidence: [...finding.evidence, ...own.slice(0, MOST_QUOTED).map(eventEvidence)] };
+    return { ...finding, evidence: [...finding.evidence, ...own.slice(0, MAX_QUOTED_EVENTS).map(eventEvidence)] };
   });
 }
 

@@ -1,10 +1,10 @@
 import { cniLockState, LOCK_GRACE_MS } from "../evidence/cni-lock.ts";
 import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../evidence/creation-grace.ts";
-import { creationsUnderWay } from "../evidence/in-the-making.ts";
 import type { Pending, PendingPod, Reported, WaitsFor } from "../evidence/pending.ts";
 import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { type CallReport, callReports, concernsPod, isFresh, removalReports } from "../evidence/reports.ts";
+import { creationsUnderWay } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PluginProcess } from "../snapshot/types/processes.ts";
@@ -166,7 +166,7 @@ function plugin({ pid, command, cniCommand }: PluginProcess): WaitsFor {
   return { kind: "plugin", pid, command, cniCommand };
 }
 
-const MOST_REPORTED = 3;
+const MAX_REPORTED = 3;
 
 /** The last report of each kind, newest first, with its count. */
 function newest(reports: readonly CallReport[]): readonly Reported[] {
@@ -180,7 +180,7 @@ function newest(reports: readonly CallReport[]): readonly Reported[] {
       return [{ by, code, operation, ...(at === undefined ? {} : { at }), count, message }];
     })
     .toSorted((one, other) => (other.at?.getTime() ?? 0) - (one.at?.getTime() ?? 0))
-    .slice(0, MOST_REPORTED);
+    .slice(0, MAX_REPORTED);
 }
 
 function earliest(dates: readonly (Date | undefined)[]): Date | undefined {

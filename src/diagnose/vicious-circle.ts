@@ -10,7 +10,7 @@ import type { KernelFacts } from "../snapshot/types/snapshot.ts";
 import { type CrashLoop, crashLoops } from "./crash-loops.ts";
 import { toFinding } from "./from-logs.ts";
 
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 /**
  * Crash loops that another finding explains: one finding for each cause, which points to it. A loop without such a
@@ -61,7 +61,7 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
     summary: `${many} every ${paceOf(loops)} because of ${cause.id}: ${cause.summary}`,
     evidence: [
       { source: "cri", fact: `${restarts} restarts since boot` },
-      ...loops.slice(0, MOST_NAMED).map(evidenceOf),
+      ...loops.slice(0, MAX_NAMED).map(evidenceOf),
       ...kernelEvidence(valueOr(view.snapshot.kernel ?? NOT_READ, undefined)),
     ],
     blocks: [...pods].map((name) => `pod ${name}`),

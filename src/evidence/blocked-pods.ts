@@ -49,11 +49,11 @@ export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[]
 }
 
 /** As many as fit into a line; the report lists all of them. */
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 export function podsInWords(pods: readonly BlockedPod[]): string {
-  const more = pods.length - MOST_NAMED;
-  const names = pods.slice(0, MOST_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
+  const more = pods.length - MAX_NAMED;
+  const names = pods.slice(0, MAX_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
   const named = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
   return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
 }

@@ -1,7 +1,7 @@
 import { parseSandboxName } from "../snapshot/ids.ts";
-import type { Creation } from "./in-the-making.ts";
 import type { PendingPod, ReportedCode } from "./pending.ts";
 import { type CallReport, callReports, concernsPod } from "./reports.ts";
+import type { Creation } from "./sandbox-creations.ts";
 import type { NodeView } from "./view.ts";
 
 /**

@@ -13,7 +13,7 @@ const START_SECONDS = 120;
 const FEWEST_CALLS = 2;
 /** A call normally takes seconds; several calls of this age are a finding even without a reported error. */
 const LONG_CALL_SECONDS = 60;
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 /** One finding for a daemon that is down or does not answer; the plugin calls that wait for it are its consequences. */
 export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly Detected[] {
@@ -30,7 +30,7 @@ export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): r
       summary: isDown
         ? `no process listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
         : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
-      evidence: [stateEvidence(daemon, view), ...calls.slice(0, MOST_NAMED).map(callEvidence), ...quoted(failures)],
+      evidence: [stateEvidence(daemon, view), ...calls.slice(0, MAX_NAMED).map(callEvidence), ...quoted(failures)],
       blocks: pods.length === 0 ? [] : [podsInWords(pods)],
       blockedPods: pods,
       cure: [],

@@ -10,7 +10,7 @@ import { withApi } from "./with-api.ts";
 const DURATION_SECONDS = 60;
 const RENEW_EVERY_MS = 20_000;
 const REQUEST_MS = 2000;
-const MOST_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 
 export interface SlotsOptions {
   readonly openCluster: OpenCluster;
@@ -84,7 +84,7 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn
   /** After a write whose answer got lost our version is outdated: then only the holder's name decides. */
   async function write(newHolder: string): Promise<"written" | "lost"> {
     return await withApi(openCluster, REQUEST_MS, async (api) => {
-      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         const written = await writeLease(api, ref, lease, wishOf(newHolder, timing));
         if (written !== undefined) {
           lease = written;

@@ -16,7 +16,7 @@ export interface KeptDirectories {
 }
 
 /** Each needs an inotify watch. Far more than a node has networks. */
-const MOST_DIRECTORIES = 256;
+const MAX_DIRECTORIES = 256;
 
 /** A directory with a more recent modification time may change again without a new time. */
 const SETTLED_MS = 2000;
@@ -24,7 +24,7 @@ const SETTLED_MS = 2000;
 /** Finds the existing directories, level by level, without links. Cheap enough for every second. */
 export type FindDirectories = (roots: readonly KeptRoot[]) => KeptDirectories;
 
-export function directoryFinder(most: number = MOST_DIRECTORIES): FindDirectories {
+export function directoryFinder(most: number = MAX_DIRECTORIES): FindDirectories {
   /** A directory of 20,000 files is not listed again while it has not changed. */
   const known = new Map<string, { readonly changedAtMs: number; readonly below: readonly string[] }>();
 

@@ -11,7 +11,7 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /** No plugin writes this much about a pod, and syncing it would block the disk for all processes. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 export type OpenedEntry =
   /** The caller closes it. */
@@ -51,7 +51,7 @@ export function openEntry(dirFd: number, name: string, moreFlags = 0): OpenedEnt
     return ["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(code) ? { kind: "passed" } : { kind: "failed", code };
   }
   const stats = fstatSync(fd);
-  if (stats.isFile() && stats.size <= MOST_BYTES) return { kind: "file", fd };
+  if (stats.isFile() && stats.size <= MAX_BYTES) return { kind: "file", fd };
   closeSync(fd);
   return { kind: "passed" };
 }

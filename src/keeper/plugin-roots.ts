@@ -18,8 +18,8 @@ export interface PluginRootsOptions {
 const CACHE_DEPTH = 2;
 /** Network plugins are rarely installed or changed. */
 const CONFIG_EVERY_MS = 30_000;
-const MOST_CONFIG_FILES = 64;
-const MOST_CONFIG_BYTES = 1024 * 1024;
+const MAX_CONFIG_FILES = 64;
+const MAX_CONFIG_BYTES = 1024 * 1024;
 const DEEPEST_DELEGATE = 8;
 
 /** Directories with files of plugins: below the CNI directory, and wherever their configurations point. */
@@ -50,10 +50,10 @@ function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
   const files = listing.entries.filter(
     ({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name),
   );
-  return files.slice(0, MOST_CONFIG_FILES).flatMap(({ name }) => {
+  return files.slice(0, MAX_CONFIG_FILES).flatMap(({ name }) => {
     // A configuration that others can write must not choose which files root opens.
     if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];
-    const content = readRegularFile(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"), MOST_CONFIG_BYTES);
+    const content = readRegularFile(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"), MAX_CONFIG_BYTES);
     return content.kind === "content" ? rootsInConfig(parseJson(content.text)) : [];
   });
 }

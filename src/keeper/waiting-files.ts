@@ -11,9 +11,9 @@ export interface WaitingFiles {
 }
 
 /** Bounds the memory however fast files are created. */
-const MOST_NOTICED = 4096;
+const MAX_NOTICED = 4096;
 
-export function waitingFiles(mostNoticed: number = MOST_NOTICED): WaitingFiles {
+export function waitingFiles(mostNoticed: number = MAX_NOTICED): WaitingFiles {
   const noticed = new Queue();
   const swept = new Queue();
   return {

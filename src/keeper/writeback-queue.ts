@@ -10,7 +10,7 @@ export interface WritebackQueue {
 /** A new file is noticed before it has content: plugins write and close within this time. */
 export const SETTLE_MS = 5;
 /** More files, while the disk hangs, are left to the sync. */
-const MOST_PENDING = 1024;
+const MAX_PENDING = 1024;
 /**
  * A disk that takes longer for a batch is slow, and writeback would keep it busy: plugins that remove a file wait until
  * its writeback is done. So the queue pauses three times as long as the batch took. Files that are removed meanwhile
@@ -50,7 +50,7 @@ export function writebackQueue(
   return {
     notice: (dir, name) => {
       const names = pending.get(dir) ?? new Set();
-      if (size === MOST_PENDING || names.has(name)) return;
+      if (size === MAX_PENDING || names.has(name)) return;
       pending.set(dir, names.add(name));
       size += 1;
       if (!isRunning) void run();

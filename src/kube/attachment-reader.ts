@@ -26,7 +26,7 @@ const UNPROMPTED_MS = 300_000;
 const OBJECTS_PER_MINUTE = 100;
 /** The size of one page. */
 const SMALL_CLUSTER = 500;
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 
 /**
  * For repeated scans. A list of a small cluster is one page, and is read whenever a pod waits. In a large cluster the
@@ -74,7 +74,7 @@ export function attachmentReader(now: () => number = () => performance.now()): R
 
   /** Requests a part of them in turn, if the scan may not request all. */
   async function askByName(api: Api, node: string, names: readonly string[], most: number): Promise<NodeAttachments> {
-    const count = Math.max(1, Math.min(most, MOST_NAMES));
+    const count = Math.max(1, Math.min(most, MAX_NAMES));
     const from = names.length <= count ? 0 : turn % names.length;
     const asked = [...names.slice(from), ...names.slice(0, from)].slice(0, count);
     turn += asked.length;

@@ -12,7 +12,7 @@ import { NodeSchema } from "./objects.ts";
 import { type CredentialsPlace, SERVICE_ACCOUNT } from "./places.ts";
 import { readFacts } from "./read-facts.ts";
 import { IGNORED_NAMESPACES, METADATA_LIST, PODS, type Resource, toApiNode } from "./resources.ts";
-import { MOST_LOOKUPS } from "./unattached-volumes.ts";
+import { MAX_LOOKUPS } from "./unattached-volumes.ts";
 
 export interface ClusterQuestion {
   readonly credentials: CredentialsPlace;
@@ -39,7 +39,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         events: (pods: readonly ApiPod[]) => readEvents(api, pods),
         csiDrivers: () => readCsiDrivers(api, name),
       };
-      const following = { most: () => MOST_LOOKUPS, volumes: new Map(), attachments: readOnce };
+      const following = { most: () => MAX_LOOKUPS, volumes: new Map(), attachments: readOnce };
       const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), hasDeadSandboxes, following });
       return { kind: "answered", facts };
     } finally {

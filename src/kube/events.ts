@@ -19,7 +19,7 @@ const NOISE = ["BackOff", "Unhealthy", "Failed", "FailedScheduling", "DNSConfigF
 const SELECTOR = ["involvedObject.kind=Pod", "type!=Normal", ...NOISE.map((reason) => `reason!=${reason}`)].join(",");
 
 /** One page only: events are evidence, and no decision depends on them. */
-const MOST_EVENTS = 500;
+const MAX_EVENTS = 500;
 const LONGEST_MESSAGE = 600;
 
 const EventSchema = v.object({
@@ -44,7 +44,7 @@ export async function readEvents(
   pods: readonly { readonly namespace: string; readonly name: string }[],
 ): Promise<readonly PodEvent[]> {
   const here = new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`));
-  const query = new URLSearchParams({ fieldSelector: SELECTOR, limit: String(MOST_EVENTS) });
+  const query = new URLSearchParams({ fieldSelector: SELECTOR, limit: String(MAX_EVENTS) });
   const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`));
   if (!list.success) throw new KubeError("unreadable", "the API server's list of events has no list structure");
   const last = new Map<string, PodEvent>();

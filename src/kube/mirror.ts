@@ -10,7 +10,7 @@ import { KubeError, orKubeError } from "./kube-error.ts";
 import type { CredentialsPlace } from "./places.ts";
 import { readFacts, type Standing } from "./read-facts.ts";
 import { IGNORED_NAMESPACES, NODES, PODS } from "./resources.ts";
-import { MOST_LOOKUPS } from "./unattached-volumes.ts";
+import { MAX_LOOKUPS } from "./unattached-volumes.ts";
 import type { ApiVolume } from "./volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
@@ -52,7 +52,7 @@ const UNCONFIRMED_MS = 15_000;
 const REQUESTS_PER_SCAN = 3;
 /** API servers do not cache events, so each list is expensive on an unhealthy cluster. Evidence may be this old. */
 const EVENTS_MS = 30_000;
-const MOST_VOLUMES = 1000;
+const MAX_VOLUMES = 1000;
 
 export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   const { credentials, readText, node, limits, trust = TRUST } = options;
@@ -127,10 +127,10 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   async function ask(hasDeadSandboxes: Promise<boolean>): Promise<ClusterAnswer> {
     const { access, api, node: name } = await converse();
     scans += 1;
-    const budgeted = withBudget(api, scans === 1 ? MOST_LOOKUPS : REQUESTS_PER_SCAN);
+    const budgeted = withBudget(api, scans === 1 ? MAX_LOOKUPS : REQUESTS_PER_SCAN);
     // Kubelet credentials may not read namespaces.
     if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
-    if (volumes.size > MOST_VOLUMES) volumes.clear();
+    if (volumes.size > MAX_VOLUMES) volumes.clear();
     try {
       const following = { most: budgeted.left, volumes, attachments };
       const question = { name, isKubelet: isKubelet(access), hasDeadSandboxes, following };

@@ -6,10 +6,10 @@ import { KubeError, orKubeError } from "./kube-error.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
 
 /** Each costs requests. A node that waits for more volumes than this has one common cause. */
-const MOST_FOLLOWED = 20;
+const MAX_FOLLOWED = 20;
 
 /** Each needs requests for a volume and an attacher. */
-export const MOST_LOOKUPS = 2 * MOST_FOLLOWED;
+export const MAX_LOOKUPS = 2 * MAX_FOLLOWED;
 
 /** Limits the requests for volumes and attachers of attachments. */
 export interface Following {
@@ -49,7 +49,7 @@ export async function readUnattached(
   const here = known.here
     .filter(isUnsettled)
     .toSorted((one, other) => Number(one.attached) - Number(other.attached))
-    .slice(0, MOST_FOLLOWED);
+    .slice(0, MAX_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
   const ask = withinBudget(following.most());
   // Volumes first: they are cached, so the next scan can use its requests for the leases.

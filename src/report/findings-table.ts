@@ -65,14 +65,14 @@ export function renderWide(findings: readonly ReportedFinding[], table: Findings
 }
 
 /** The maximum number of groups: a screen has 24 lines. */
-const MOST_GROUPS = 16;
+const MAX_GROUPS = 16;
 
 /** One line for all findings of one class, severity and treatment, if there are too many. */
 export function renderGroups(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
   const groups = Map.groupBy(inTableOrder(findings), (finding) =>
     [finding.severity, finding.class, table.last.of(finding)].join("\n"),
   );
-  const shown = [...groups.values()].slice(0, MOST_GROUPS);
+  const shown = [...groups.values()].slice(0, MAX_GROUPS);
   const rows = shown.flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
@@ -92,7 +92,7 @@ export function renderGroups(findings: readonly ReportedFinding[], table: Findin
   const pods: Column = { heading: "PODS", shorten: { keep: "start", comfortable: 20, least: 8 }, drop: "early" };
   const columns = [SEV, { heading: "COUNT" }, CLASS, { ...AGE, heading: "OLDEST" }, BLOCKS, lastColumn(table), pods];
   const lines = layOut(columns, rows, table);
-  const hidden = [...groups.values()].slice(MOST_GROUPS);
+  const hidden = [...groups.values()].slice(MAX_GROUPS);
   if (hidden.length === 0) return lines;
   return [...lines, `… and ${count(hidden.flat().length, "finding")} of ${count(hidden.length, "more group")}`];
 }

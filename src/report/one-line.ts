@@ -4,7 +4,7 @@ import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { count } from "./text.ts";
 
 /** node-problem-detector truncates a plugin's message after this many bytes. */
-const MOST_BYTES = 80;
+const MAX_BYTES = 80;
 
 /**
  * A report in one line that is never truncated: the most important part comes first, and the rest is counted or left
@@ -74,7 +74,7 @@ function firstThatFits(lines: readonly string[]): string | undefined {
 }
 
 function fits(line: string): boolean {
-  return Buffer.byteLength(line) <= MOST_BYTES;
+  return Buffer.byteLength(line) <= MAX_BYTES;
 }
 
 /** As many words as fit, without a trailing separator. */

@@ -28,7 +28,7 @@ export interface PlanOptions extends TextOptions {
 }
 
 const NAMED_SUBJECTS = 10;
-const MOST_ROWS = 20;
+const MAX_ROWS = 20;
 
 /** `3 ghosts, 1 leak on edge-7`: the subject of the question. */
 export function planSubject(plan: Plan, { view, where }: PlanContext): string {
@@ -63,7 +63,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
     headings: true,
   };
   if (options.wide === true) return renderWide(findings, table);
-  const isGrouped = findings.length > MOST_ROWS && !options.verbose;
+  const isGrouped = findings.length > MAX_ROWS && !options.verbose;
   return (isGrouped ? renderGroups : renderFindings)(findings, table);
 }
 

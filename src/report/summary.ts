@@ -7,7 +7,7 @@ import { renderProblems } from "./problems.ts";
 import { count, inLines, paint, type TextOptions, wrap } from "./text.ts";
 import { selectedWords } from "./verdict-line.ts";
 
-const MOST_FAILING = 5;
+const MAX_FAILING = 5;
 
 /** The result of a heal in a few lines. */
 export function renderSummary(report: NodeReport, options: TextOptions): string {
@@ -24,7 +24,7 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
     const failing = (report.pending ?? []).filter(isFailing);
     lines.push(
       `${ink.yellow("DEGRADED")}  ${healed} healed, ${count(failing.length, "failure")} still reported on ${where}`,
-      ...failing.slice(0, MOST_FAILING).map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    ")),
+      ...failing.slice(0, MAX_FAILING).map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    ")),
     );
   } else if (remaining.length === 0) {
     lines.push(`${ink.green("HEALED")}  ${healed} healed, nothing left on ${where}`);

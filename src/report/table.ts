@@ -22,7 +22,7 @@ export interface TableOptions extends TextOptions {
 }
 
 /** More findings than this are grouped, because they would fill the screen. */
-const MOST_ROWS = 20;
+const MAX_ROWS = 20;
 const HEAL = { heading: "HEAL", of: ({ treatment }: ReportedFinding) => (treatment.automatic ? "auto" : "manual") };
 
 /** The verdict, one line per finding, what was skipped or not read, and the next command. */
@@ -61,7 +61,7 @@ export function renderNames({ findings }: { readonly findings: readonly { readon
 }
 
 function isTooMany(findings: readonly ReportedFinding[], { all = false, wide = false }: TableOptions): boolean {
-  return findings.length > MOST_ROWS && !all && !wide;
+  return findings.length > MAX_ROWS && !all && !wide;
 }
 
 function rows(report: NodeReport, isGrouped: boolean, ink: Paint, options: TableOptions): readonly string[] {

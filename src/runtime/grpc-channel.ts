@@ -170,7 +170,7 @@ interface MethodHead {
 
 /** Cache of encoded headers per method and timeout: most calls repeat them. */
 const remembered = new WeakMap<MethodHead, Map<number, Uint8Array>>();
-const MOST_REMEMBERED = 8;
+const MAX_REMEMBERED = 8;
 
 function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
   const ofMethod = remembered.get(method) ?? new Map<number, Uint8Array>();
@@ -188,15 +188,15 @@ function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
     ...Object.entries(method.headers ?? {}),
     ["grpc-timeout", timeoutHeader(timeoutMs)],
   ]);
-  if (ofMethod.size === MOST_REMEMBERED) ofMethod.clear();
+  if (ofMethod.size === MAX_REMEMBERED) ofMethod.clear();
   ofMethod.set(timeoutMs, block);
   return block;
 }
 
 /** The gRPC specification allows at most eight digits. */
-const MOST_IN_HEADER = 99_999_999;
+const MAX_IN_HEADER = 99_999_999;
 
 function timeoutHeader(timeoutMs: number): string {
   const ms = Math.max(1, Math.ceil(timeoutMs));
-  return ms <= MOST_IN_HEADER ? `${ms}m` : `${Math.min(Math.ceil(ms / 1000), MOST_IN_HEADER)}S`;
+  return ms <= MAX_IN_HEADER ? `${ms}m` : `${Math.min(Math.ceil(ms / 1000), MAX_IN_HEADER)}S`;
 }

@@ -22,8 +22,8 @@ const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
 };
 
 const CONF_FILE = /\.(?:conf|conflist|json)$/;
-const MOST_FILES = 20;
-const MOST_DAEMONS = 8;
+const MAX_FILES = 20;
+const MAX_DAEMONS = 8;
 const MAX_CONF_BYTES = 2 * 1024 * 1024;
 const PROBE_MS = 1000;
 
@@ -46,7 +46,7 @@ export async function readCniDaemons(where: {
   readonly table: Source<ProcessTable>;
 }): Promise<Source<readonly CniDaemon[]>> {
   const { root, table } = where;
-  const sockets = [...daemonSockets(root, where.confDir)].slice(0, MOST_DAEMONS);
+  const sockets = [...daemonSockets(root, where.confDir)].slice(0, MAX_DAEMONS);
   const daemons = await Promise.all(
     sockets.map(async ([socket, plugins]): Promise<CniDaemon> => {
       const path = resolveOnHost(root, socket, "follow");
@@ -78,7 +78,7 @@ function daemonSockets(root: string, dir: string): ReadonlyMap<string, ReadonlyS
   const listing = listDirectory(resolveOnHost(root, dir, "follow"));
   if (listing.kind !== "listed") return found;
   const names = listing.entries.filter(({ name, kind }) => kind !== "directory" && CONF_FILE.test(name));
-  for (const { name } of names.slice(0, MOST_FILES)) {
+  for (const { name } of names.slice(0, MAX_FILES)) {
     const content = readRegularFile(resolveOnHost(root, posix.join(dir, name), "follow"), MAX_CONF_BYTES);
     if (content.kind !== "content") continue;
     for (const plugin of pluginsIn(parseJson(content.text), 0)) {

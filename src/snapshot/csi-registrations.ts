@@ -18,7 +18,7 @@ export interface Registration {
 }
 
 const SUFFIX = /(?:-reg)?\.sock$/;
-const MOST_ASKED = 32;
+const MAX_ASKED = 32;
 /** A working plugin answers within milliseconds; a hung one must not delay the scan. */
 const ANSWER_MS = 1000;
 const DRIVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
@@ -29,7 +29,7 @@ export async function readRegistrations(root: string, kubeletRoot: string): Prom
   const listing = listDirectory(resolveOnHost(root, registry, "keep"));
   if (listing.kind !== "listed") return [];
   return await Promise.all(
-    listing.entries.slice(0, MOST_ASKED).map(async ({ name, kind }): Promise<Registration> => {
+    listing.entries.slice(0, MAX_ASKED).map(async ({ name, kind }): Promise<Registration> => {
       const fileName = name.replace(SUFFIX, "");
       const path = `${registry}/${name}`;
       // A user who can replace the socket could answer in the driver's name.
@@ -79,13 +79,13 @@ export function driversOf(
 }
 
 /** An answer contains a few names. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 const getInfo = method("pluginregistration.Registration", "GetInfo", InfoRequest, PluginInfo);
 
 /** Kubelet's registration call: returns type, name and socket of the plugin. Throws RuntimeError. */
 async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {
-  const channel = openChannel(path, { maxBytes: MOST_BYTES });
+  const channel = openChannel(path, { maxBytes: MAX_BYTES });
   try {
     return await callUnary(channel, path, getInfo, {}, options);
   } finally {

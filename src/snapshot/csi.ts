@@ -12,7 +12,7 @@ const KUBELETS_OWN = "kubernetes.io";
 const DEFAULT_SOCKET = "csi.sock";
 /** The kernel's limit for a socket address. */
 const LONGEST_ADDRESS = 107;
-const MOST_DRIVERS = 100;
+const MAX_DRIVERS = 100;
 
 /** The sockets of all CSI drivers that were ever installed here, and whether a process listens on them. */
 export async function readCsi(where: {
@@ -26,7 +26,7 @@ export async function readCsi(where: {
   if (listing.kind === "refused") return failedListing(plugins, listing);
   const drivers = listing.entries.filter(({ name, kind }) => kind === "directory" && name !== KUBELETS_OWN);
   const oddities: Oddity[] = [];
-  const dirs = drivers.slice(0, MOST_DRIVERS).map(({ name }) => `${plugins}/${name}`);
+  const dirs = drivers.slice(0, MAX_DRIVERS).map(({ name }) => `${plugins}/${name}`);
   const known = driversOf(dirs, await readRegistrations(where.root, where.kubeletRoot));
   const sockets = await Promise.all(
     dirs.map(async (dir): Promise<CsiSocket | undefined> => {

@@ -4,7 +4,7 @@ import { resolveOnHost } from "../host/host-paths.ts";
 import { parseJson, property } from "../host/json.ts";
 
 const LINES = 5000;
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** For callers without a shorter timeout. */
 const LONGEST_MS = 60_000;
@@ -28,7 +28,7 @@ export async function readJournald(
   const where = directory === undefined ? [] : ["--directory", directory];
   const what = ["--output=json", "--output-fields=MESSAGE,_COMM,_UID", `--lines=${LINES}`];
   const args = [...where, "--boot", "--no-pager", "--quiet", ...what, ...units.flatMap((unit) => ["--unit", unit])];
-  const result = await runChild(["journalctl", ...args], { maxOutputBytes: MOST_BYTES, timeoutMs: LONGEST_MS, signal });
+  const result = await runChild(["journalctl", ...args], { maxOutputBytes: MAX_BYTES, timeoutMs: LONGEST_MS, signal });
   const failure = failureOf(result);
   if (failure === undefined) return { lines: result.stdout.split("\n").flatMap(ownMessageIn) };
   const [complaint = ""] = result.stderr.trim().split("\n");

@@ -11,7 +11,7 @@ const RECORD_BYTES = 8192;
 /** Many records are decoded and searched at once, which is twice as fast. */
 const CHUNK_BYTES = 8 * RECORD_BYTES;
 /** The ring buffer is read from its oldest record, and most are smaller: only a flood is truncated. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 interface Sign {
   readonly kind: keyof Omit<KernelFacts, "sinceBoot">;
@@ -113,7 +113,7 @@ function* chunks(fd: number): Iterable<string> {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   let bytes = 0;
   let carried = "";
-  for (let isEnd = false; !isEnd && bytes < MOST_BYTES; ) {
+  for (let isEnd = false; !isEnd && bytes < MAX_BYTES; ) {
     const filled = fill(fd, buffer);
     isEnd = filled.isEnd;
     bytes += filled.bytes;

@@ -20,7 +20,7 @@ export interface MountEntry {
 }
 
 /** Enough for a node with thousands of pods. */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
  * The mount tables of all processes and threads, each mount namespace once: a container keeps its mounts after they
@@ -63,11 +63,11 @@ function addNamespace(dir: string, pid: number, seen: Set<string>, entries: Moun
   const link = readProcLink(`${dir}/ns/mnt`);
   if (link.kind === "gone") return undefined;
   if (link.kind === "content" && seen.has(link.text)) return undefined;
-  const text = readProcFile(`${dir}/mountinfo`, MOST_BYTES);
+  const text = readProcFile(`${dir}/mountinfo`, MAX_BYTES);
   // A task that ends while it is read has no mount namespace any more, and the kernel returns EINVAL.
   if (text.kind === "gone" || (text.kind === "unreadable" && isEnding(dir))) return undefined;
   if (link.kind !== "content" || text.kind !== "content") return `the mount table of process ${pid} cannot be read`;
-  if (text.text.length >= MOST_BYTES) return `the mount table of process ${pid} is larger than ${MOST_BYTES} bytes`;
+  if (text.text.length >= MAX_BYTES) return `the mount table of process ${pid} is larger than ${MAX_BYTES} bytes`;
   seen.add(link.text);
   for (const entry of mountsIn(text.text)) entries.push({ pid, ...entry });
   return undefined;
@@ -89,7 +89,7 @@ export function hasMountOf(root: string, pid: number, dir: string): boolean {
 }
 
 function mountsOf(root: string, pid: number): readonly Mount[] {
-  const text = readProcFile(hostPath(root, `/proc/${pid}/mountinfo`), MOST_BYTES);
+  const text = readProcFile(hostPath(root, `/proc/${pid}/mountinfo`), MAX_BYTES);
   return text.kind === "content" ? mountsIn(text.text) : [];
 }
 

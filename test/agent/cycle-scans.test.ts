@@ -12,15 +12,15 @@ import {
   snapshotOf,
 } from "../support/snapshot-builder.ts";
 import { type ActingAgent, actingAgent, healing } from "./acting-agent.ts";
-import { ghostly, kinds, withClass } from "./ghostly-node.ts";
+import { kinds, WITH_GHOST, withClass } from "./node-with-ghost.ts";
 
 describe("a scan during a heal", () => {
-  const corrupt: NodeParts = { ...ghostly, results: [resultOf("a", "empty")] };
+  const corrupt: NodeParts = { ...WITH_GHOST, results: [resultOf("a", "empty")] };
   const CORRUPT = `libcni-result-cache-corrupt/${idOf("a")}`;
   const findings = (agent: ActingAgent) => agent.state().scan?.report.findings.map(({ id }) => id);
 
   test.each<readonly [string, NodeParts]>([
-    ["is dead, without its cache", ghostly],
+    ["is dead, without its cache", WITH_GHOST],
     ["is removed, and its address not yet released", { addresses: [addressOf("a", "10.88.0.2")] }],
     ["is removed, and its containerd lease not yet deleted", { leases: [{ id: idOf("a"), createdAt: ago(7200) }] }],
   ])("detects nothing new when the sandbox %s", async (_, halfway) => {
@@ -52,7 +52,7 @@ describe("a scan during a heal", () => {
     const healed = Promise.withResolvers<void>();
     let late: Promise<void> = Promise.resolve();
     agent.heal = async (shown, order) => {
-      agent.node = ghostly;
+      agent.node = WITH_GHOST;
       agent.pause = () => healed.promise;
       late = agent.cycle.run();
       agent.pause = () => Promise.resolve();
@@ -73,11 +73,11 @@ describe("a scan during a heal", () => {
 test("a sandbox that now has another class is still the same sighting", async () => {
   const agent = actingAgent();
   withClass(agent, { minAgeMs: 60_000 });
-  agent.node = ghostly;
+  agent.node = WITH_GHOST;
   await agent.round();
   const [before] = agent.state().sightings;
   agent.gate = () => Promise.resolve({ kind: "wait", reason: "slots", message: "others first", meanwhile: [] });
-  agent.node = { ...ghostly, results: [resultOf("a", "empty")] };
+  agent.node = { ...WITH_GHOST, results: [resultOf("a", "empty")] };
 
   await agent.round();
 

@@ -3,12 +3,12 @@ import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { refuse } from "../../src/heal/outcome.ts";
 import { failed } from "../../src/host/source.ts";
 import { actingAgent, healing } from "./acting-agent.ts";
-import { CLASS, GHOST, ghostly, kinds, standing, withClass } from "./ghostly-node.ts";
+import { CLASS, GHOST, kinds, standing, WITH_GHOST, withClass } from "./node-with-ghost.ts";
 
 describe("one cycle", () => {
   test("heals a finding, publishes it and clears it", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
 
     await agent.round();
 
@@ -24,7 +24,7 @@ describe("one cycle", () => {
   test("publishes `gone` for a finding that disappears without a heal", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     await agent.round();
 
     agent.node = {};
@@ -36,7 +36,7 @@ describe("one cycle", () => {
   test("publishes a wait once, however often it is scanned, and requests a scan at its end", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
 
     for (let count = 0; count < 5; count++) await agent.round();
 
@@ -50,7 +50,7 @@ describe("one cycle", () => {
   test("shows with a finding that waits what will be done", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
 
     await agent.round();
 
@@ -62,7 +62,7 @@ describe("one cycle", () => {
   test("shows an observed class and never heals it", async () => {
     const agent = actingAgent();
     withClass(agent, { mode: "observe" });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
 
     await agent.round();
 
@@ -72,8 +72,8 @@ describe("one cycle", () => {
   test("gives up when the budget is spent, and logs it once", async () => {
     const agent = actingAgent();
     withClass(agent, { attempts: 2, coolDownMs: 0 });
-    agent.node = ghostly;
-    agent.heal = (shown, order) => healing(agent.healed, shown, order, "failed", () => ghostly);
+    agent.node = WITH_GHOST;
+    agent.heal = (shown, order) => healing(agent.healed, shown, order, "failed", () => WITH_GHOST);
 
     for (let count = 0; count < 5; count++) await agent.round();
 
@@ -86,13 +86,13 @@ describe("one cycle", () => {
     const attempts = new AttemptBook();
     const first = actingAgent({ attempts });
     withClass(first, { attempts: 2, coolDownMs: 0 });
-    first.node = ghostly;
-    first.heal = (shown, order) => healing(first.healed, shown, order, "failed", () => ghostly);
+    first.node = WITH_GHOST;
+    first.heal = (shown, order) => healing(first.healed, shown, order, "failed", () => WITH_GHOST);
     for (let count = 0; count < 2; count++) await first.round();
 
     const second = actingAgent({ attempts: new AttemptBook(attempts.ledger) });
     second.policy = first.policy;
-    second.node = ghostly;
+    second.node = WITH_GHOST;
     await second.round();
 
     expect([first.healed.length, second.healed, standing(second)]).toEqual([2, [], "given-up"]);
@@ -101,7 +101,7 @@ describe("one cycle", () => {
   test("records an attempt before it ends", async () => {
     const attempts = new AttemptBook();
     const agent = actingAgent({ attempts });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     const recorded: unknown[] = [];
     agent.heal = (shown, order) => {
       const result = healing(agent.healed, shown, order, "healed", () => ({}));
@@ -121,7 +121,7 @@ describe("one cycle", () => {
     ["guard", refuse("The state directory is a link.", "Give another.")],
   ] as const)("a refused session (%s) is shown, published once, retried and then cleared", async (reason, refusal) => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     const heal = agent.heal;
     agent.heal = () => Promise.resolve(refusal);
 
@@ -142,7 +142,7 @@ describe("one cycle", () => {
 
   test("counts a heal that throws as a failed attempt of each started action, and continues", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     agent.heal = (planned, { onBegin }) => {
       onBegin(planned);
       throw new Error("unexpected");
@@ -161,7 +161,7 @@ describe("one cycle", () => {
 
   test("changes nothing when the scan throws", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     withClass(agent, { mode: "observe" });
     await agent.round();
     const before = agent.state();
@@ -179,7 +179,7 @@ describe("one cycle", () => {
   test("keeps findings and first-seen times while the runtime cannot be read", async () => {
     const agent = actingAgent();
     withClass(agent, { mode: "observe" });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     await agent.round();
     const [before] = agent.state().sightings;
 
@@ -189,7 +189,7 @@ describe("one cycle", () => {
       runtime: { endpoint: "", reachable: false, name: "", version: "" },
     };
     await agent.round();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     agent.sources = {};
     await agent.round();
 
@@ -199,7 +199,7 @@ describe("one cycle", () => {
 
   test("continues to scan while a heal hangs, with one heal at a time", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
     agent.heal = async (shown, order) => {
       order.onBegin(shown);
@@ -222,7 +222,7 @@ describe("one cycle", () => {
 
   test("reports an unexpected error during a heal, and runs the next scan", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     agent.gate = () => Promise.reject(new Error("the gate fell down"));
 
     await agent.round();
@@ -234,7 +234,7 @@ describe("one cycle", () => {
 
   test("touches nothing on a paused node", async () => {
     const agent = actingAgent();
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
     agent.sources = {
       kubernetes: { source: "api", pods: [], holds: { paused: true, node: false, namespaces: [] } },
     };
@@ -247,7 +247,7 @@ describe("one cycle", () => {
 
   test("never heals its own pod", async () => {
     const agent = actingAgent({ ownPodUid: "a" });
-    agent.node = ghostly;
+    agent.node = WITH_GHOST;
 
     await agent.round();
 

@@ -3,11 +3,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { runsIn } from "../../src/agent/heal-runs.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../src/heal/quarantine/undo.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

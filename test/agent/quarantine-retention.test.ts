@@ -7,12 +7,12 @@ import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { keepQuarantineRetention } from "../../src/agent/quarantine-retention.ts";
 import { identifyFile } from "../../src/heal/files/file-identity.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, sessionOf, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, sessionOf, valueOf, WHY } from "../heal/heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
-  // The workshop's clock is in 2024.
+  shop = await makeHealFixture();
+  // The fixture's clock is in 2024.
   await putAway("old", new Date("2024-01-31"));
 });
 afterEach(() => shop.remove());

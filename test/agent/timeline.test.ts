@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TimelinePoint } from "../../src/agent/state.ts";
-import { addToTimeline, MOST_POINTS } from "../../src/agent/timeline.ts";
+import { addToTimeline, MAX_POINTS } from "../../src/agent/timeline.ts";
 
 const START_MS = Date.parse("2026-03-01T12:00:00Z");
 
@@ -61,15 +61,15 @@ describe("timeline", () => {
   });
 
   test("holds the last 24 hours, even with gaps", () => {
-    expect(ghostsAt([0, 600, MOST_POINTS - 1]).map(({ ghosts }) => ghosts)).toEqual([0, 600, MOST_POINTS - 1]);
-    expect(ghostsAt([0, 600, MOST_POINTS]).map(({ ghosts }) => ghosts)).toEqual([600, MOST_POINTS]);
+    expect(ghostsAt([0, 600, MAX_POINTS - 1]).map(({ ghosts }) => ghosts)).toEqual([0, 600, MAX_POINTS - 1]);
+    expect(ghostsAt([0, 600, MAX_POINTS]).map(({ ghosts }) => ghosts)).toEqual([600, MAX_POINTS]);
   });
 
   test("holds at most a day", () => {
-    const timeline = ghostsAt(Array.from({ length: MOST_POINTS + 100 }, (_, minute) => minute));
+    const timeline = ghostsAt(Array.from({ length: MAX_POINTS + 100 }, (_, minute) => minute));
 
-    expect(timeline).toHaveLength(MOST_POINTS);
-    expect(timeline.at(-1)?.ghosts).toBe(MOST_POINTS + 99);
+    expect(timeline).toHaveLength(MAX_POINTS);
+    expect(timeline.at(-1)?.ghosts).toBe(MAX_POINTS + 99);
   });
 
   test("continues in order after a clock step into the past", () => {

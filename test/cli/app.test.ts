@@ -5,7 +5,7 @@ import { runCli } from "../../src/cli/app.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { wantsColour } from "../../src/cli/io.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";
 
 async function cli(args: readonly string[], env: Readonly<Record<string, string>> = {}, columns = 100) {
   let stdout = "";
@@ -188,9 +188,9 @@ test.each([
 });
 
 describe("completion on a node", () => {
-  let shop: Workshop;
+  let shop: HealFixture;
   beforeEach(async () => {
-    shop = await makeWorkshop();
+    shop = await makeHealFixture();
   });
   afterEach(() => shop.remove());
 

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
 import { readHistory } from "../../src/heal/journal/history.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, WHY, type Workshop } from "../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, WHY } from "../heal/heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 
@@ -28,7 +28,7 @@ async function quarantine(...args: readonly string[]) {
   return { code: await runCli(["quarantine", ...args, ...where], io), stdout, stderr };
 }
 
-/** The workshop's clock is in 2024: older than any retention. */
+/** The fixture's clock is in 2024: older than any retention. */
 async function oldEntry(): Promise<string> {
   const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put("cbr0-abc-eth0", "{")) });
   return outcome.id ?? "";

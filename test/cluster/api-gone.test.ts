@@ -7,8 +7,8 @@ import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { startedAmong } from "./csi-driver.ts";
-import { agentLog, haunt, healedByAgent, isHealedByAgent, resultCache, sandboxOf } from "./haunted-pod.ts";
 import { HANG_GUARD_MS, scanOn, sharedCluster, WAIT_MS } from "./lab-cluster.ts";
+import { agentLog, healedByAgent, isHealedByAgent, makeGhost, resultCache, sandboxOf } from "./pod-ghost.ts";
 
 /** kubelet asks the API server whether somebody may read its pods, except on this port. */
 const READ_ONLY_PORT = { readOnlyPort: 10255 };
@@ -83,8 +83,8 @@ test.each([
     const logged = agentLog(node).length;
     const back = await outage(how);
 
-    const left = await haunt(node, marked);
-    const ghost = await haunt(node, pod);
+    const left = await makeGhost(node, marked);
+    const ghost = await makeGhost(node, pod);
     await healedByAgent(node, pod, ghost);
     await until("the agent reports that it cannot ask the API", WAIT_MS, () =>
       /"level":"(warn|error)".*([Kk]ubernetes|API)/.test(agentLog(node).slice(logged)) ? true : undefined,

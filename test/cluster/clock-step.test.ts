@@ -12,8 +12,8 @@ import type { Service } from "../../lab/service.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
-import { haunt, hauntAndHeal, runsAgain } from "./haunted-pod.ts";
 import { HANG_GUARD_MS, scanOn, sharedCluster, WAIT_MS } from "./lab-cluster.ts";
+import { healsNewGhost, makeGhost, runsAgain } from "./pod-ghost.ts";
 
 const SLOW = "slow";
 const DAY = 86_400;
@@ -51,7 +51,7 @@ test.each([
     agent = await agentOn(node, { agent: { scanEvery: "5s", defaults: { minAge: "2s" } } }, [], clock.command);
     await agent.start();
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
-    await hauntAndHeal(node, first);
+    await healsNewGhost(node, first);
     const pid = agent.pid;
     await orderAtGate(node.lab, "ADD", SLOW, 'while [ -e "$order" ]; do sleep 0.1; done\n');
     await story.apply(podObjects([SLOW], node.name));
@@ -59,11 +59,11 @@ test.each([
 
     await clock.step(seconds);
     expect((await scanWith(clock, node)).kubernetes.source).toBe(source);
-    await hauntAndHeal(node, second);
+    await healsNewGhost(node, second);
     expect(agent.pid).toBe(pid);
     // An agent that starts with such a clock would delete old entries at once.
     await agent.end("TERM");
-    const ghost = await haunt(node, third);
+    const ghost = await makeGhost(node, third);
     await until("the scan finds it", WAIT_MS, async () =>
       (await scanWith(clock, node, "--min-age=0s")).findings.some(({ subject }) => subject.sandboxId === ghost)
         ? true
@@ -73,7 +73,7 @@ test.each([
     expect(healing.code, healing.stdout + healing.stderr).toBe(0);
     await runsAgain(node, third, ghost);
     await agent.start();
-    await hauntAndHeal(node, fourth);
+    await healsNewGhost(node, fourth);
     expect(quarantined(node)).toBe(4);
 
     const plugins = processesOf(node.lab).filter(({ environment }) => environment.get("CNI_COMMAND") === "ADD");

@@ -6,8 +6,8 @@ import { orderAtGate } from "../../lab/cni-gate.ts";
 import { HANG_ONCE, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import { replacedAmong, socketServed, startDriver, startedAmong } from "./csi-driver.ts";
-import { agentLog } from "./haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, KUBELET_LOG, scanOn, WAIT_MS } from "./lab-cluster.ts";
+import { agentLog } from "./pod-ghost.ts";
 
 test(
   "the ADD of a CSI node plugin hangs after a power cut: pending at first, healed after kubelet's timeout (containerd 2.3)",

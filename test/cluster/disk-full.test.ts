@@ -5,8 +5,8 @@ import { containersOf, isReady, names, podObjects } from "../../lab/cluster/obje
 import { fillDisk, freeDisk } from "../../lab/faults/full-disk.ts";
 import { UNGHOST } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
-import { haunt, resultCache, runsAgain } from "./haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+import { makeGhost, resultCache, runsAgain } from "./pod-ghost.ts";
 
 const PODS = names("web", 4);
 const FULL = /The file system of \/var\/lib\/unghost is full or nearly so/;
@@ -29,7 +29,7 @@ test(
     const { pid } = agent;
     await fillDisk(node.lab);
 
-    const ghost = await haunt(node, "web-1");
+    const ghost = await makeGhost(node, "web-1");
     await fillDisk(node.lab);
     const refused = await story.waitForCondition(node, "GhostSandboxes", (one) => one.reason === "GhostHealRefused");
     expect(refused).toMatchObject({ status: "True", message: expect.stringMatching(FULL) });

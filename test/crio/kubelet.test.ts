@@ -8,8 +8,8 @@ import type { LabNode } from "../../lab/node.ts";
 import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
 import { containerId, podUid, sandboxId } from "../../src/snapshot/ids.ts";
-import { agentLog, isHealedByAgent } from "../cluster/haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "../cluster/lab-cluster.ts";
+import { agentLog, isHealedByAgent } from "../cluster/pod-ghost.ts";
 import { UNGHOST } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 

@@ -6,9 +6,9 @@ import { apiHas, objectFile } from "../../lab/stub-api.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
 import {
   condition,
-  haunt,
   kubeletReports,
   logged,
+  makeGhost,
   metric,
   nodeInCluster,
   scans,
@@ -37,7 +37,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a fleet", { timeout: H
     await startAgent(node, "heal");
     await condition(node, "NoGhostSandboxes");
 
-    const cacheFile = await haunt(node, pod);
+    const cacheFile = await makeGhost(node, pod);
 
     const open = await condition(node, "BreakerOpen");
     expect(open.message).toMatch(/nothing is healed: \d of 10 nodes became unhealthy within 10 minutes/);

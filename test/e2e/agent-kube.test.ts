@@ -10,9 +10,9 @@ import {
   conditionsOf,
   eventsOf,
   ghostsOf,
-  haunt,
   isWrite,
   kubeletReports,
+  makeGhost,
   metric,
   nodeInCluster,
   policy,
@@ -41,7 +41,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     expect((await askedOfApi(node)).filter(isWrite)).toEqual([]);
     expect(ghostsOf(node)).toEqual(healthy);
 
-    const cacheFile = await haunt(node, pod);
+    const cacheFile = await makeGhost(node, pod);
     const ghosts = await condition(node, "GhostSandboxesPresent");
     expect(ghosts).toMatchObject({
       status: "True",
@@ -75,7 +75,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     await kubeletReports(node, node.hostname, { annotations: { "unghost.dev/paused": "true" } });
     await startAgent(node, "heal");
     await condition(node, "NoGhostSandboxes");
-    const cacheFile = await haunt(node, pod);
+    const cacheFile = await makeGhost(node, pod);
 
     expect(await condition(node, "HealingPaused")).toMatchObject({
       status: "True",
@@ -98,7 +98,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     await condition(node, "NoGhostSandboxes");
     await setApiMood(node, mood);
 
-    const cacheFile = await haunt(node, pod);
+    const cacheFile = await makeGhost(node, pod);
     await until("the ghost is healed", GUARD_MS, () => (existsSync(node.path(cacheFile)) ? undefined : true));
     await setApiMood(node, "well");
 
@@ -111,7 +111,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
   test("sends at most three requests per scan in a crowded cluster, and uses little memory", async () => {
     const { node, pod } = await nodeInCluster();
     await crowd(node);
-    await haunt(node, pod);
+    await makeGhost(node, pod);
     const agent = await startAgent(node, "observe");
     await condition(node, "GhostSandboxesPresent");
     await scans(node, 3);

@@ -78,7 +78,7 @@ export function policy(node: LabNode, mode: "observe" | "heal"): Promise<void> {
 }
 
 /** A pod that cannot be stopped, as after a power cut that tore its cache. */
-export async function haunt(node: LabNode, pod: LabPod): Promise<string> {
+export async function makeGhost(node: LabNode, pod: LabPod): Promise<string> {
   const { path = "" } = await emptyResultCache(node, pod);
   await expect(node.cri.stopPodSandbox(pod.sandboxId, CALL)).rejects.toThrow();
   return path;

@@ -29,7 +29,7 @@ interface MonitorConfig {
 
 const CONFIG: MonitorConfig = JSON.parse(readFileSync("deploy/node-problem-detector/unghost.json", "utf8"));
 /** It reads no more of a plugin's output. */
-const MOST_READ = 4096;
+const MAX_READ = 4096;
 
 interface Condition {
   readonly type: string;
@@ -47,7 +47,7 @@ async function conditionBy(
   const { code, stdout, stderr } = await node.exec([UNGHOST, ...rule.args], { timeoutMs });
   const healthy = CONFIG.conditions.find(({ type }) => type === rule.condition);
   if (healthy === undefined) throw new Error(`the rule's condition ${rule.condition} is not declared`);
-  const printed = Buffer.from(Buffer.from(stdout).subarray(0, MOST_READ).toString().trim());
+  const printed = Buffer.from(Buffer.from(stdout).subarray(0, MAX_READ).toString().trim());
   const message = printed.subarray(0, CONFIG.pluginConfig.max_output_length).toString();
   const output = { wasCut: message !== stdout.trimEnd(), log: stderr };
   if (code === 0) return { ...healthy, ...output, status: "False" };

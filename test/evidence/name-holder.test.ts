@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Holder, type HolderFacts, holderOf } from "../../src/evidence/in-the-making.ts";
+import { type Holder, type HolderFacts, holderOf } from "../../src/evidence/sandbox-creations.ts";
 
 /** Every combination, in the order of the reference's table "name X is reserved for Y". */
 const ROWS: readonly (readonly [HolderFacts["listed"], "recorded" | "unrecorded", "plugin" | "no plugin", Holder])[] = [

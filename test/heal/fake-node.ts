@@ -19,7 +19,7 @@ import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../sr
 import type { CniConfig } from "../../src/snapshot/types/cni.ts";
 import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
 import type { ContainerdFacts, Task } from "../../src/snapshot/types/runtime.ts";
-import type { Workshop } from "./workshop.ts";
+import type { HealFixture } from "./heal-fixture.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;
 
@@ -48,7 +48,7 @@ export interface FakeNode {
 
 /** Executes a step, and returns its journal entry. */
 export async function journalOf(
-  shop: Workshop,
+  shop: HealFixture,
   step: Promise<StepResult>,
 ): Promise<{ readonly result: StepResult; readonly history: readonly HistoryRecord[] }> {
   const result = await step;
@@ -57,7 +57,7 @@ export async function journalOf(
 }
 
 /** The dependencies of a step on a fake node; unexpected calls fail the test. */
-export function fakeTools(shop: Workshop, node: FakeNode = {}): FakeTools {
+export function fakeTools(shop: HealFixture, node: FakeNode = {}): FakeTools {
   return {
     stateDir: shop.stateDir,
     journal: shop.journal,

@@ -8,7 +8,7 @@ import { openHealSession } from "../../src/heal/execution/session.ts";
 import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
 import { isOpen, readHistory } from "../../src/heal/journal/history.ts";
 import type { Recovery } from "../../src/heal/journal/recover.ts";
-import { otherFileSystem, sessionOf, valueOf } from "./workshop.ts";
+import { otherFileSystem, sessionOf, valueOf } from "./heal-fixture.ts";
 
 const FILES = 12;
 const KILLS = 15;

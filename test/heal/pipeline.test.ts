@@ -9,7 +9,7 @@ import { type PipelineOptions, type Planned, runPipeline, type Scanned } from ".
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
 import { AT_ONCE, snapshotOf } from "../support/snapshot-builder.ts";
-import { STOP, sessionOf, valueOf, WHY } from "./workshop.ts";
+import { STOP, sessionOf, valueOf, WHY } from "./heal-fixture.ts";
 
 const POLICY = { ...AT_ONCE, allDead: false, unfinished: new Set<string>(), cap: DEFAULT_CAP };
 

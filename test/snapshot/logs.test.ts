@@ -8,7 +8,7 @@ import { valueOr } from "../../src/host/source.ts";
 import { readLogs } from "../../src/snapshot/logs.ts";
 
 const TROUBLE = 'level=error msg="StopPodSandbox failed" error="failed to destroy network"';
-const MOST_LINES = 2000;
+const MAX_LINES = 2000;
 
 let root: string;
 beforeEach(() => {
@@ -41,18 +41,18 @@ describe("log lines that may concern a sandbox", () => {
   });
 
   test("are the newest ones of a flood", async () => {
-    const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
-    expect(await linesOf(flood.join("\n"))).toEqual(flood.slice(-MOST_LINES));
+    const flood = Array.from({ length: MAX_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
+    expect(await linesOf(flood.join("\n"))).toEqual(flood.slice(-MAX_LINES));
   });
 
   test("of the runtime are not displaced by a flood of kubelet's", async () => {
-    const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
+    const flood = Array.from({ length: MAX_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
     mkdirSync(join(root, "var/log"), { recursive: true });
     writeFileSync(join(root, "var/log/kubelet.log"), flood.join("\n"));
 
     const lines = await linesOf(`${TROUBLE} of the runtime`);
 
-    expect(lines).toEqual([`${TROUBLE} of the runtime`, ...flood.slice(-MOST_LINES)]);
+    expect(lines).toEqual([`${TROUBLE} of the runtime`, ...flood.slice(-MAX_LINES)]);
   });
 });
 

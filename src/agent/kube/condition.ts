@@ -26,7 +26,7 @@ export type ConditionReason =
 
 /** Ten missed scans of the default interval. */
 const OVERDUE_MS = 10 * 60_000;
-const MOST_CLASSES = 4;
+const MAX_CLASSES = 4;
 const LONGEST_MESSAGE = 500;
 
 /** Undefined before the first scan: the condition of an earlier agent then stays. */
@@ -77,18 +77,18 @@ function badMessage(state: AgentState): string {
   return parts.filter((part) => part !== undefined).join("; ");
 }
 
-const MOST_PODS = 3;
+const MAX_PODS = 3;
 
 /** What fails and for which pods; without ages, which would change it with every scan. */
 export function degradedMessage({ pending = [], podCreation }: NodeReport): string {
   const failing = pending.filter(isFailing);
   const pods = [...new Set(failing.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
-  const more = pods.length > MOST_PODS ? ` and ${pods.length - MOST_PODS} more` : "";
+  const more = pods.length > MAX_PODS ? ` and ${pods.length - MAX_PODS} more` : "";
   const [last] = failing.flatMap(({ reported }) => reported);
   const parts = [
     ...(podCreation?.able === "no" ? ["This node cannot create pods"] : []),
     byReason(failing),
-    ...(pods.length === 0 ? [] : [`blocked: ${pods.toSorted().slice(0, MOST_PODS).join(", ")}${more}`]),
+    ...(pods.length === 0 ? [] : [`blocked: ${pods.toSorted().slice(0, MAX_PODS).join(", ")}${more}`]),
     ...(last === undefined ? [] : [`reported: ${last.code}`]),
   ];
   return parts.join("; ");
@@ -113,8 +113,8 @@ export function byClass(found: readonly { readonly finding: { readonly class: st
     size: group.length,
   }));
   const sorted = groups.toSorted((one, other) => other.size - one.size || (one.id < other.id ? -1 : 1));
-  const named = sorted.slice(0, MOST_CLASSES).map(({ id, size }) => `${size} ${id}`);
-  const others = sorted.slice(MOST_CLASSES).reduce((sum, { size }) => sum + size, 0);
+  const named = sorted.slice(0, MAX_CLASSES).map(({ id, size }) => `${size} ${id}`);
+  const others = sorted.slice(MAX_CLASSES).reduce((sum, { size }) => sum + size, 0);
   return [...named, ...(others === 0 ? [] : [`${others} others`])].join(", ");
 }
 

@@ -95,7 +95,7 @@ export interface Draft {
 /** More of a kind than this at the same time become one event. */
 const A_FEW = 5;
 const ALL_CLASSES = "all";
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 /**
  * The events for changes within a short time: one for each pod, and one per class for the node. After a power cut it is
@@ -133,7 +133,7 @@ function aloneInWords({ class: classId, message, pod }: News): string {
 
 function togetherInWords(group: readonly News[], reason: EventReason): string {
   const pods = [...new Set(group.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
-  const named = pods.toSorted().slice(0, MOST_NAMED).join(", ");
+  const named = pods.toSorted().slice(0, MAX_NAMED).join(", ");
   const such = named === "" ? "" : `; such as ${named}`;
   return `${count(group.length, "ghost")} ${WORDS[reason]}: ${byClass(group.map((finding) => ({ finding })))}${such}`;
 }

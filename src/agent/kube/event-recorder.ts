@@ -133,13 +133,13 @@ interface Entry {
 
 /** Doubles each time, then the entry is dropped. */
 const FORBIDDEN_PAUSE_MS = 15_000;
-const MOST_FORBIDDEN = 4;
+const MAX_FORBIDDEN = 4;
 
 const FIRST_GAP_MS = 5 * 60_000;
 /** The API drops an event after an hour: an ongoing one is repeated about that often. */
 const LONGEST_GAP_MS = 60 * 60_000;
 /** More than a node has pods. */
-const MOST_ENTRIES = 300;
+const MAX_ENTRIES = 300;
 
 /** Increases the count of the existing event, with growing intervals, instead of creating new ones. */
 function eventBook(clock: () => number) {
@@ -166,7 +166,7 @@ function eventBook(clock: () => number) {
         gapMs: before?.gapMs ?? FIRST_GAP_MS,
       });
       const [oldest] = entries.keys();
-      if (entries.size > MOST_ENTRIES && oldest !== undefined) entries.delete(oldest);
+      if (entries.size > MAX_ENTRIES && oldest !== undefined) entries.delete(oldest);
     },
     /** Entries with something to write, the due ones first. */
     open: (): readonly Entry[] =>
@@ -184,7 +184,7 @@ function eventBook(clock: () => number) {
       const untilMs = clock() + FORBIDDEN_PAUSE_MS * 2 ** (times - 1);
       // The entry may have changed while it was refused.
       const current = entries.get(keyOf(entry.place)) ?? entry;
-      if (times >= MOST_FORBIDDEN) entries.delete(keyOf(entry.place));
+      if (times >= MAX_FORBIDDEN) entries.delete(keyOf(entry.place));
       else entries.set(keyOf(entry.place), { ...current, forbidden: { times, untilMs } });
     },
     forget: ({ place }: Entry): void => {

@@ -30,9 +30,9 @@ const LONGEST_COOL_DOWN_MS = 3_600_000;
  * More findings than a broken node has. Without a limit a flood of them would fill the memory of an agent that runs for
  * years.
  */
-const MOST_ENTRIES = 2000;
+const MAX_ENTRIES = 2000;
 /** No budget has more, so nothing that is decided depends on an attempt before these. */
-export const MOST_ATTEMPTS = 100;
+export const MAX_ATTEMPTS = 100;
 /** Some errors quote a plugin's whole output. */
 const LONGEST_REASON = 500;
 
@@ -94,7 +94,7 @@ export class AttemptBook {
     for (const [id, { class: classId, attempts }] of this.#entries) {
       const lastMs = attempts.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY;
       const isOld = lastMs <= nowMs - rememberedMs(policy.classes.get(classId));
-      if (!isOld && this.#entries.size <= MOST_ENTRIES) return;
+      if (!isOld && this.#entries.size <= MAX_ENTRIES) return;
       this.#entries.delete(id);
     }
   }
@@ -103,7 +103,7 @@ export class AttemptBook {
 /** Removed first, so that the map stays in the order of the last attempt. */
 function put(entries: Map<string, LedgerEntry>, { id, class: classId }: Finding, attempts: readonly Attempt[]): void {
   entries.delete(id);
-  entries.set(id, { class: classId, attempts: attempts.slice(-MOST_ATTEMPTS) });
+  entries.set(id, { class: classId, attempts: attempts.slice(-MAX_ATTEMPTS) });
 }
 
 /** Neither budget nor cool-down needs older ones. */

@@ -4,7 +4,7 @@ const DAY_MINUTES = 24 * 60;
 const MINUTE_MS = 60_000;
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 /** Each window opens at least once a week; daylight saving may skip one opening and adds an iteration or two. */
-const MOST_HOPS = 20;
+const MAX_HOPS = 20;
 
 interface LocalTime {
   /** 0 is Sunday. */
@@ -29,7 +29,7 @@ export function untilWindowMs(windows: readonly MaintenanceWindow[], now: Date):
 function untilOpenMs(window: MaintenanceWindow, now: Date): number {
   const startOfMinute = Math.floor(now.getTime() / MINUTE_MS) * MINUTE_MS;
   let at = startOfMinute;
-  for (let hop = 0; hop < MOST_HOPS; hop++) {
+  for (let hop = 0; hop < MAX_HOPS; hop++) {
     const local = localTime(new Date(at), window.timeZone);
     if (isWithin(window, local)) return Math.max(0, at - now.getTime());
     at += minutesUntil(window.fromMinute, local.minute) * MINUTE_MS;

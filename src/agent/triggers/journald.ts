@@ -28,7 +28,7 @@ export interface JournaldWatch {
  */
 const TROUBLE = "fail|error|panic|reserved|timed out|not yet finished|teardown network for sandbox";
 /** More than this within a second is a flood, which repeats itself. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 const SECOND_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 300_000;
@@ -148,6 +148,6 @@ function floodMeter(): (bytes: number) => boolean {
       sum = 0;
     }
     sum += bytes;
-    return sum > MOST_BYTES;
+    return sum > MAX_BYTES;
   };
 }

@@ -17,7 +17,7 @@ interface Position {
 /** A log is checked once a second, however fast it grows. */
 const EVERY_MS = 1000;
 /** Only the newest part of a flood is read, because it repeats itself. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 export function watchLogFiles(onHint: OnHint): LogWatch {
   const positions = new Map<string, Position | undefined>();
@@ -70,7 +70,7 @@ function readNew(
     if (before === undefined) return { now, text: "" };
     const isSame = before.identity === now.identity && before.size <= now.size;
     if (isSame && before.size === now.size) return { now, text: "" };
-    const from = Math.max(isSame ? before.size : 0, now.size - MOST_BYTES);
+    const from = Math.max(isSame ? before.size : 0, now.size - MAX_BYTES);
     const bytes = Buffer.alloc(now.size - from);
     return { now, text: bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, from)) };
   } catch {

@@ -1,7 +1,7 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { incompleteSandboxes } from "../../evidence/in-the-making.ts";
 import { runtimeUnreachable } from "../../evidence/log-context.ts";
+import { incompleteSandboxes } from "../../evidence/sandbox-creations.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -1,8 +1,8 @@
 import { isCreationDue } from "../../evidence/creation-grace.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { creationsUnderWay } from "../../evidence/in-the-making.ts";
 import { pullsAnImage, runtimeUnreachable } from "../../evidence/log-context.ts";
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
+import { creationsUnderWay } from "../../evidence/sandbox-creations.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";

@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { heldUpInWords, incompleteSandboxes } from "../../evidence/in-the-making.ts";
+import { heldUpInWords, incompleteSandboxes } from "../../evidence/sandbox-creations.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -100,7 +100,7 @@ function detect(view: NodeView): readonly Detected[] {
         ...(lock.confChangedSince === true
           ? [{ source: "cni", fact: "the CNI configuration directory changed after the oldest plugin had started" }]
           : []),
-        ...holders.slice(0, MOST_NAMED).map(({ pid, command, cniCommand, ageSeconds }) => ({
+        ...holders.slice(0, MAX_NAMED).map(({ pid, command, cniCommand, ageSeconds }) => ({
           source: "processes",
           fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
         })),
@@ -126,7 +126,7 @@ function detect(view: NodeView): readonly Detected[] {
   ];
 }
 
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 function reportedPods(view: NodeView): readonly BlockedPod[] {
   return callReports(view).flatMap((report) =>

@@ -38,7 +38,7 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
       repair: onOff("Repair the records of a containerd that does not start (needs --yes)"),
       yes: onOff("With --repair: do it"),
       force: onOff("Also when it has run in this boot already"),
-      containerdBin: text("containerd program to borrow (default: the distribution's own)", "FILE"),
+      containerdBin: text("containerd program to start temporarily (default: the distribution's own)", "FILE"),
       containerdConfig: text("Its configuration", "FILE"),
       containerdRoot: text("Its root directory", "DIR"),
     },

@@ -11,7 +11,7 @@ type CheckedAgent =
 /** Errors about keys, or about several values at once; every other one is about the value at its path. */
 const ABOUT_KEYS: ReadonlySet<string> = new Set(["raw_check", "partial_check", "loose_object"]);
 /** Longer values are not quoted. */
-const MOST_QUOTED = 60;
+const MAX_QUOTED = 60;
 /** Line 9 before line 10. */
 const IN_FILE_ORDER = new Intl.Collator("en", { numeric: true });
 
@@ -46,7 +46,7 @@ function dotted(path: readonly string[]): string {
 
 function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
-  return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
+  return text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
 }
 
 /** The value at a path of keys; a scalar applies to everything below it. */

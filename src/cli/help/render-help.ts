@@ -9,11 +9,11 @@ import { kebab } from "../settings.ts";
 import { COMMAND_NOTES } from "./command-notes.ts";
 
 const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;
-const MOST_COLUMNS = 100;
+const MAX_COLUMNS = 100;
 
 /** All commands, by purpose. */
 function renderOverview(columns: number): string {
-  const width = Math.min(columns, MOST_COLUMNS);
+  const width = Math.min(columns, MAX_COLUMNS);
   const parts = [
     "unghost finds and heals ghost pod sandboxes on Kubernetes nodes.",
     "",
@@ -36,7 +36,7 @@ function renderOverview(columns: number): string {
 
 /** One command: usage, arguments, three examples, its own flags, then the common ones. */
 function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
-  const width = Math.min(columns, MOST_COLUMNS);
+  const width = Math.min(columns, MAX_COLUMNS);
   const notes = COMMAND_NOTES.get(name);
   const flags = flagEntries(command);
   const own = flags.filter(({ isCommon }) => !isCommon);

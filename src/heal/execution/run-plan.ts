@@ -5,7 +5,7 @@ import { semaphore, turns } from "./turns.ts";
 
 /** A stop or removal that takes longer than this is stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
-const MOST_ASIDE = 32;
+const MAX_ASIDE = 32;
 
 /** If each DEL is a separate process, a hung one is little evidence about the next. */
 const PROCESS_PER_DEL = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
@@ -29,7 +29,7 @@ export async function runPlan(
   tools: PlanTools,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
-  const limits = { patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
+  const limits = { patienceMs: PATIENCE_MS, mostAside: MAX_ASIDE };
   // While some actions wait for the runtime, as many others prove and save logs, so that the runtime is not idle in
   // between.
   const actions = semaphore({ ...limits, slots: 2 * concurrency - 1 });

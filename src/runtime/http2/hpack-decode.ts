@@ -10,7 +10,7 @@ export type Headers = ReadonlyMap<string, string>;
  * bytes mean the same on any connection. Decoding them again would be a third of the cost of a small call.
  */
 const remembered = new Map<string, Headers>();
-const MOST_REMEMBERED = 64;
+const MAX_REMEMBERED = 64;
 const LONGEST_REMEMBERED = 128;
 
 /** Decodes one complete header block. */
@@ -20,7 +20,7 @@ export function decodeHeaders(block: Buffer): Headers {
   const known = remembered.get(bytes);
   if (known !== undefined) return known;
   const headers = new BlockReader(block).headers();
-  if (remembered.size === MOST_REMEMBERED) remembered.clear();
+  if (remembered.size === MAX_REMEMBERED) remembered.clear();
   remembered.set(bytes, headers);
   return headers;
 }

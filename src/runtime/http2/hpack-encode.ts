@@ -9,7 +9,7 @@ const INDEXED = 0x80;
 const LITERAL = 0x00;
 
 /** The maximum size of the length prefixes and indexes of one field. */
-const MOST_OVERHEAD = 16;
+const MAX_OVERHEAD = 16;
 
 const INDEX_OF_NAME = new Map(STATIC_TABLE.map(([name], index) => [name, index + 1] as const).reverse());
 const INDEX_OF_FIELD = new Map(STATIC_TABLE.map((field, index) => [keyOf(field), index + 1] as const));
@@ -17,7 +17,7 @@ const INDEX_OF_FIELD = new Map(STATIC_TABLE.map((field, index) => [keyOf(field),
 /** Encodes a header block: indexed from the static table if possible, else as plain ASCII. */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   let most = 1;
-  for (const [name, value] of fields) most += name.length + value.length + MOST_OVERHEAD;
+  for (const [name, value] of fields) most += name.length + value.length + MAX_OVERHEAD;
   const block = Buffer.allocUnsafe(most);
   let at = block.writeUInt8(NO_DYNAMIC_TABLE);
   for (const field of fields) at = writeField(block, at, field);

@@ -5,14 +5,14 @@ import type { Stream } from "./stream.ts";
  * RFC 9113 recommends a limit of at least 100 concurrent streams. A server with a lower limit refuses the stream, and
  * it is sent again.
  */
-const MOST_UNASKED = 100;
+const MAX_UNASKED = 100;
 
 /** The streams of one connection: queued ones, and open ones by id. */
 export class Streams {
   readonly #waiting = new Set<Stream>();
   readonly #open = new Map<number, Stream>();
   #nextId: number;
-  #most = MOST_UNASKED;
+  #most = MAX_UNASKED;
 
   constructor(firstId: number) {
     this.#nextId = firstId;

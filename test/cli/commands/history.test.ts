@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type HistoryOptions, runHistory } from "../../../src/cli/commands/history.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runUndo, type UndoOptions } from "../../../src/cli/commands/undo.ts";
 import { ownIdentity } from "../../../src/heal/locks/run-lock.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, STOP, steadyRandom, WHY, type Workshop } from "../../heal/workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, steadyRandom, WHY } from "../../heal/heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

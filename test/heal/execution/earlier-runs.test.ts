@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openHealSession, settleEarlierRuns } from "../../../src/heal/execution/session.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { STOP, sessionOf, valueOf, WHY } from "../workshop.ts";
+import { STOP, sessionOf, valueOf, WHY } from "../heal-fixture.ts";
 
 let dir: ReturnType<typeof tempDir>;
 let stateDir: string;

@@ -7,14 +7,14 @@ import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { doneInWords } from "../../../src/report/done-words.ts";
 import { fakeTools } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
 
-let shop: Workshop;
+let shop: HealFixture;
 let root = "";
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   root = shop.caches;
 });
 afterEach(() => shop.remove());

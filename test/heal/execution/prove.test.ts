@@ -6,16 +6,16 @@ import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, pluginFor, recordOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools } from "../fake-node.ts";
-import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const DEAD: FakeNode = { sandboxes: [criSandbox(ID)], containers: [criContainer(ID)] };
 const unanswered = new RuntimeError("deadline", "Tasks/List", "/run/fake.sock", "no answer");
 const CONTAINER_ID = criContainer(ID).id;
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

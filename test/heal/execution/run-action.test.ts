@@ -12,16 +12,16 @@ import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { fakeTools } from "../fake-node.ts";
-import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = sandboxId("a".repeat(64));
 const XTABLES = "Another app is currently holding the xtables lock";
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 
-let shop: Workshop;
+let shop: HealFixture;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 
 afterEach(async () => {

@@ -9,15 +9,15 @@ import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import type { CniConfig, MultusConfig } from "../../../src/snapshot/types/cni.ts";
 import { criSandbox, type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
-import { makeWorkshop, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, WHY } from "../heal-fixture.ts";
 
 const IDS = Array.from({ length: 16 }, (_, index) => sandboxId(index.toString(16).repeat(64)));
 const SECOND = 1000;
 
-let shop: Workshop;
+let shop: HealFixture;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 });
 

@@ -19,7 +19,7 @@ import {
 } from "../../../src/heal/execution/session.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
-import { STOP, sessionOf, valueOf, WHY } from "../workshop.ts";
+import { STOP, sessionOf, valueOf, WHY } from "../heal-fixture.ts";
 
 let stateDir: string;
 let memory: SessionMemory;

@@ -15,14 +15,14 @@ import { dirname, join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SaveLogsRequest, saveLogs } from "../../../src/heal/files/save-logs.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { makeWorkshop, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, WHY } from "../heal-fixture.ts";
 
 const sandboxId = "f".repeat(64);
-let shop: Workshop;
+let shop: HealFixture;
 let pod: string;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   pod = join(shop.caches, "default_web_1234");
   mkdirSync(join(pod, "app"), { recursive: true });
   mkdirSync(join(pod, "sidecar"));

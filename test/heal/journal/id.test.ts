@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isJournalId, journalIds } from "../../../src/heal/journal/entry.ts";
-import { steadyRandom } from "../workshop.ts";
+import { steadyRandom } from "../heal-fixture.ts";
 
 describe("journalIds", () => {
   test("ascend even when the clock steps back to 1970", () => {

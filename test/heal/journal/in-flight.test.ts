@@ -3,27 +3,27 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findLiveRun, sandboxesUnderWay } from "../../../src/heal/journal/in-flight.ts";
 import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
-import { makeWorkshop, valueOf, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, valueOf } from "../heal-fixture.ts";
 
 const own = ownIdentity();
 const uid = process.getuid?.() ?? 0;
 /** Above the kernel's maximum. */
 const FREE_PID = 2 ** 22 + 1;
-/** The run id of the workshop's journal. */
+/** The run id of the fixture's journal. */
 const RUN = "run-1";
-let workshop: Workshop;
+let fixture: HealFixture;
 
 beforeEach(async () => {
-  workshop = await makeWorkshop();
+  fixture = await makeHealFixture();
 });
-afterEach(() => workshop.remove());
+afterEach(() => fixture.remove());
 
 function find() {
-  return findLiveRun(workshop.stateDir.root, uid, own);
+  return findLiveRun(fixture.stateDir.root, uid, own);
 }
 
 function lockAs(run: string) {
-  return acquireRunLock({ path: workshop.stateDir.lock, own, run, waitMs: 0, sleep });
+  return acquireRunLock({ path: fixture.stateDir.lock, own, run, waitMs: 0, sleep });
 }
 
 describe("findLiveRun", () => {
@@ -31,20 +31,20 @@ describe("findLiveRun", () => {
     expect(await find()).toBeUndefined();
     const lock = valueOf(await lockAs(RUN));
 
-    expect(await find()).toEqual({ run: RUN, pid: process.pid, journal: workshop.stateDir.journal });
+    expect(await find()).toEqual({ run: RUN, pid: process.pid, journal: fixture.stateDir.journal });
     lock.release();
     expect(await find()).toBeUndefined();
   });
 
   test("ignores a killed run in the lock file, even when its pid is in use", async () => {
-    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, kernelLock: true, run: RUN }));
+    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, kernelLock: true, run: RUN }));
 
     expect(await find()).toBeUndefined();
   });
 
   test("ignores a killed run that the file still names while the next run holds the lock", async () => {
     const lock = valueOf(await lockAs("run-2"));
-    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, kernelLock: true, run: RUN }));
+    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, kernelLock: true, run: RUN }));
 
     expect(await find()).toBeUndefined();
     lock.release();
@@ -56,18 +56,18 @@ describe("sandboxesUnderWay", () => {
 
   async function begin(sandboxId = "") {
     const why = { finding: `cause/${sandboxId}`, class: "cause", subject: { type: "sandbox", sandboxId } };
-    return valueOf(await workshop.journal.begin({ ...why, action: { kind: "stop-sandbox", sandboxId } }));
+    return valueOf(await fixture.journal.begin({ ...why, action: { kind: "stop-sandbox", sandboxId } }));
   }
 
   function underWay(run: string) {
-    return sandboxesUnderWay({ run, pid: 1, journal: workshop.stateDir.journal });
+    return sandboxesUnderWay({ run, pid: 1, journal: fixture.stateDir.journal });
   }
 
   test("returns sandboxes with a step in flight or done, and none whose last step failed", async () => {
     await begin(inFlight);
-    await workshop.journal.done(await begin(betweenSteps), "healed");
-    await workshop.journal.done(await begin(failed), "healed");
-    await workshop.journal.done(await begin(failed), "failed");
+    await fixture.journal.done(await begin(betweenSteps), "healed");
+    await fixture.journal.done(await begin(failed), "healed");
+    await fixture.journal.done(await begin(failed), "failed");
 
     const treated = await underWay(RUN);
 

@@ -6,7 +6,7 @@ import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../
 import { type JournalItem, journalNumber, MAX_LINE_BYTES, readJournal } from "../../../src/heal/journal/reader.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { STOP, WHY } from "../workshop.ts";
+import { STOP, WHY } from "../heal-fixture.ts";
 
 const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };
 

@@ -15,11 +15,11 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import { type Journal, type JournalOptions, openJournal } from "../../../src/heal/journal/journal.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
-import { makeWorkshop, STOP, steppingClock, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, steppingClock, valueOf, WHY } from "../heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop({ maxBytes: 4000, keep: 2 });
+  shop = await makeHealFixture({ maxBytes: 4000, keep: 2 });
 });
 afterEach(() => shop.remove());
 

@@ -10,7 +10,7 @@ import {
 import { foldHistory, isUndoable } from "../../../src/heal/journal/history.ts";
 import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
 import { splitLines } from "../../../src/host/split-lines.ts";
-import { STOP, WHY } from "../workshop.ts";
+import { STOP, WHY } from "../heal-fixture.ts";
 
 const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };
 const begin = (id: string): JournalEntry => ({ event: "begin", id: idOf(id), ...stamp, ...WHY, action: STOP });

@@ -21,7 +21,7 @@ import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 
 const CONTENT = "half a cache";
 const FORCED = { recursive: true, force: true } as const;
@@ -33,9 +33,9 @@ interface Scene {
   readonly kept: string;
 }
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

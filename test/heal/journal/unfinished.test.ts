@@ -11,7 +11,7 @@ import {
 } from "../../../src/heal/journal/entry.ts";
 import { unfinishedRemovals } from "../../../src/heal/journal/unsettled.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { STOP, WHY } from "../workshop.ts";
+import { STOP, WHY } from "../heal-fixture.ts";
 
 const STAMP = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };
 const SANDBOX = "a".repeat(64);

@@ -6,7 +6,7 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import { MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
 import { readUnsettled } from "../../../src/heal/journal/unsettled.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { STOP, WHY } from "../workshop.ts";
+import { STOP, WHY } from "../heal-fixture.ts";
 
 const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };
 

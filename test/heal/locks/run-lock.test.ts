@@ -10,7 +10,7 @@ import {
   type ProcessIdentity,
   type RunLockOptions,
 } from "../../../src/heal/locks/run-lock.ts";
-import { valueOf } from "../workshop.ts";
+import { valueOf } from "../heal-fixture.ts";
 
 const program = join(import.meta.dirname, "fixtures", "take-lock.ts");
 const own = ownIdentity();

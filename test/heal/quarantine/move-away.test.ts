@@ -25,7 +25,7 @@ import {
 } from "../../../src/heal/quarantine/move-away.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { makeWorkshop, otherFileSystem, valueOf, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, otherFileSystem, valueOf } from "../heal-fixture.ts";
 
 const elsewhere = otherFileSystem();
 
@@ -37,13 +37,13 @@ const layouts = [
 
 for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
   describe.runIf(runs)(`moveAway ${name}, with a concurrent writer at the worst moment`, () => {
-    let shop: Workshop;
+    let shop: HealFixture;
     let places: Places;
     let before: FileState;
     let path: string;
 
     beforeEach(async () => {
-      shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
+      shop = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
       ({ path } = await shop.put("cache", "old"));
       utimesSync(path, 1000, 1000);
       places = placesOf(shop.stateDir, shop.newId(), path);
@@ -143,7 +143,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
 }
 
 test("a rename that fails for any cause but EXDEV is an error", async () => {
-  const shop = await makeWorkshop();
+  const shop = await makeHealFixture();
   const { path } = await shop.put("cache", "old");
   const places = placesOf(shop.stateDir, shop.newId(), path);
   const found = identify(path);

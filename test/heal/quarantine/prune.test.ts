@@ -8,11 +8,11 @@ import { pruneQuarantine } from "../../../src/heal/quarantine/prune.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

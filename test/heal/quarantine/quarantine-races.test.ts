@@ -19,14 +19,14 @@ import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quaranti
 import { restoreFile } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
-import { makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, valueOf, WHY } from "../heal-fixture.ts";
 
 /** The real functions, also while they are replaced. */
 const { open, rename } = fs;
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

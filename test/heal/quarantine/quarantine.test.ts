@@ -19,13 +19,13 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { identifyFile } from "../../../src/heal/files/file-identity.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { LAYOUTS, makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, LAYOUTS, makeHealFixture, valueOf, WHY } from "../heal-fixture.ts";
 
 for (const { name, cachesUnder, runs } of LAYOUTS) {
   describe.runIf(runs)(`quarantineFile ${name}`, () => {
-    let shop: Workshop;
+    let shop: HealFixture;
     beforeEach(async () => {
-      shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
+      shop = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
     });
     afterEach(() => shop.remove());
 
@@ -98,13 +98,13 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
 }
 
 describe("quarantineFile", () => {
-  let shop: Workshop;
+  let shop: HealFixture;
   beforeEach(async () => {
-    shop = await makeWorkshop();
+    shop = await makeHealFixture();
   });
   afterEach(() => shop.remove());
 
-  const odd: readonly (readonly [string, (path: string, shop: Workshop) => void, RegExp])[] = [
+  const odd: readonly (readonly [string, (path: string, shop: HealFixture) => void, RegExp])[] = [
     [
       "a symbolic link to a precious file",
       (path, { caches }) => symlinkSync(join(caches, "precious"), path),

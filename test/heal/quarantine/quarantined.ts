@@ -1,10 +1,10 @@
 import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, WHY } from "../heal-fixture.ts";
 
 /** A cache file that was moved to quarantine; its content is its name. */
 export async function quarantined(
-  shop: Workshop,
+  shop: HealFixture,
   name: string,
 ): Promise<{ readonly path: string; readonly id: JournalId; readonly file: string }> {
   const { path, expected } = await shop.put(name, name);

@@ -19,15 +19,15 @@ import { refuse } from "../../../src/heal/outcome.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
-import { makeWorkshop, otherFileSystem, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, otherFileSystem } from "../heal-fixture.ts";
 import { quarantined } from "./quarantined.ts";
 
 /** The real function, also while it is replaced. */
 const { link, unlink } = fs;
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 
@@ -234,7 +234,7 @@ describe("an error while a file is put back", () => {
 describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () => {
   test("a newer file stays, and no copy stays beside it", async () => {
     await shop.remove();
-    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
     const { id, path } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
@@ -244,7 +244,7 @@ describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () =
 
   test("a successful undo is confirmed without a recovery", async () => {
     await shop.remove();
-    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
     const { id } = await quarantined(shop, "cache");
     await undo(shop, { id });
     expect(await stateOf(id)).not.toHaveProperty("detail");
@@ -252,7 +252,7 @@ describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () =
 
   test("a file that changes in quarantine while it is copied is not put back", async () => {
     await shop.remove();
-    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
     const { id, path, file } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(file, "CACHE"));
 

@@ -2,12 +2,12 @@ import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 import { quarantined } from "./quarantined.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

@@ -17,13 +17,13 @@ import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
-import { LAYOUTS, makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { type HealFixture, LAYOUTS, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 
 for (const { name, cachesUnder, runs } of LAYOUTS) {
   describe.runIf(runs)(`undo ${name}`, () => {
-    let shop: Workshop;
+    let shop: HealFixture;
     beforeEach(async () => {
-      shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
+      shop = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
     });
     afterEach(() => shop.remove());
 
@@ -130,9 +130,9 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
 }
 
 describe("undo messages", () => {
-  let shop: Workshop;
+  let shop: HealFixture;
   beforeEach(async () => {
-    shop = await makeWorkshop();
+    shop = await makeHealFixture();
   });
   afterEach(() => shop.remove());
 

@@ -3,16 +3,16 @@ import { awaitKubelet } from "../../../src/heal/steps/await-kubelet.ts";
 import { type PodSandbox, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, fakeTools } from "../fake-node.ts";
-import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const POD = { name: "web", namespace: "default", uid: "uid", attempt: 3 };
 const NOT_READY = PodSandboxState.SANDBOX_NOTREADY;
 const SANDBOX = criSandbox(ID, { metadata: POD });
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

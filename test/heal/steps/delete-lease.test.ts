@@ -3,13 +3,13 @@ import { deleteLease } from "../../../src/heal/steps/delete-lease.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf, recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

@@ -7,7 +7,7 @@ import { deleteVolumeAttachment } from "../../../src/heal/steps/delete-volume-at
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { attachmentObject, HANDLE, VOLUME, volumeObject } from "../../kube/volume-objects.ts";
-import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 import { type ClusterParts, cluster, KUBELET, machine, usedBy } from "./attachment-cluster.ts";
 
 const STEP = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1", node: "n1", volume: VOLUME } as const;
@@ -24,9 +24,9 @@ const FINDING: Finding = {
 };
 const HASH = createHash("sha256").update(HANDLE).digest("hex");
 
-let workshop: Workshop | undefined;
+let fixture: HealFixture | undefined;
 afterEach(async () => {
-  await workshop?.remove();
+  await fixture?.remove();
 });
 
 interface Circumstances {
@@ -36,11 +36,11 @@ interface Circumstances {
 }
 
 async function take(api: Api | undefined, { mounts = ["/", "/proc"], stopAtPause }: Circumstances = {}) {
-  workshop = await makeWorkshop();
+  fixture = await makeHealFixture();
   const pauses: number[] = [];
   const stop = new AbortController();
   const tools = {
-    journal: workshop.journal,
+    journal: fixture.journal,
     hostRoot: machine(mounts),
     cri: {
       path: "/run/containerd/containerd.sock",
@@ -57,10 +57,10 @@ async function take(api: Api | undefined, { mounts = ["/", "/proc"], stopAtPause
     ...(api !== undefined && { cluster: () => Promise.resolve(api) }),
   };
   const result = await deleteVolumeAttachment(STEP, FINDING, tools);
-  await workshop.journal.close();
+  await fixture.journal.close();
   // The first pause is between two reads of the attacher's lease.
   const waitedMs = pauses.slice(1).reduce((sum, one) => sum + one, 0);
-  return { result, waitedMs, history: (await readHistory(workshop.stateDir.journal)).records };
+  return { result, waitedMs, history: (await readHistory(fixture.stateDir.journal)).records };
 }
 
 describe("delete-volume-attachment", () => {

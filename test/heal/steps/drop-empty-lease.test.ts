@@ -6,14 +6,14 @@ import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
 import { dropEmptyLease } from "../../../src/heal/steps/drop-empty-lease.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 let networkDir: string;
 let path: string;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   networkDir = join(shop.caches, "cbr0");
   mkdirSync(networkDir);
   path = join(networkDir, "10.88.0.9");

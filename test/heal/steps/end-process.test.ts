@@ -11,16 +11,16 @@ import type { PluginProcess, ShimProcess } from "../../../src/snapshot/types/pro
 import type { ContainerdFacts } from "../../../src/snapshot/types/runtime.ts";
 import { idOf, pluginFor, recordOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, type FakeProcesses, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const READY = { state: PodSandboxState.SANDBOX_READY };
 
-let shop: Workshop;
+let shop: HealFixture;
 const children: ChildProcess[] = [];
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill("SIGKILL");

@@ -5,14 +5,14 @@ import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState, StatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, pluginFor } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeFacts, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const HOLDER = { pid: 2 ** 22 - 1, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
 const SILENT = new RuntimeError("deadline", "Status", "no answer", "");
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

@@ -15,7 +15,7 @@ import { fakeApi, type RecordingApi, recordingApi } from "../../kube/fake-api.ts
 import { podObject } from "../../kube/stub-server.ts";
 import { pluginFor } from "../../support/snapshot-builder.ts";
 import { criSandbox, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const STEP = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "uid-1", node: "n1" } as const;
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];
@@ -61,8 +61,8 @@ function cluster(parts: Parts = {}): RecordingApi {
   );
 }
 
-let workshop: Workshop | undefined;
-afterEach(() => workshop?.remove());
+let fixture: HealFixture | undefined;
+afterEach(() => fixture?.remove());
 
 /** The runtime's and the process table's state of the sandbox that holds a pod's name. */
 interface Runtime {
@@ -111,7 +111,7 @@ function criOf(containers: readonly RuntimeContainer[]) {
 }
 
 async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0] = STEP, runtime: Runtime = {}) {
-  workshop = await makeWorkshop();
+  fixture = await makeHealFixture();
   const listed = runtime.isListed ? [criSandbox(HOLDER)] : [];
   const ofPod = [
     ...(runtime.isReady ? [criSandbox(OTHER, { state: PodSandboxState.SANDBOX_READY })] : []),
@@ -121,7 +121,7 @@ async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0]
     ...(runtime.hasPlugin ? [{ ...pluginFor("a", "ADD", 600), sandboxId: HOLDER }] : []),
     ...(runtime.hasOtherPlugin ? [pluginFor("b", "ADD", 600)] : []),
   ];
-  const tools = fakeTools(workshop, {
+  const tools = fakeTools(fixture, {
     sandboxes: listed,
     processes: runtime.isUnread ? failed("no /proc") : { plugins },
     cri: {
@@ -133,7 +133,7 @@ async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0]
     },
     tools: api === undefined ? {} : { cluster: () => Promise.resolve(api) },
   });
-  return await journalOf(workshop, restartPod(step, FINDING, tools));
+  return await journalOf(fixture, restartPod(step, FINDING, tools));
 }
 
 describe("restart pod", () => {

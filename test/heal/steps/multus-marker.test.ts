@@ -11,17 +11,17 @@ import { MULTUS_MARKER } from "../../../src/snapshot/multus-cache.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { idOf, MULTUS, shimOf, snapshotOf, THICK_MULTUS } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const DEAD = { sandboxes: [criSandbox(ID)] };
 
-let shop: Workshop;
+let shop: HealFixture;
 let dir: string;
 let marker: string;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   dir = join(shop.caches, "multus");
   marker = join(dir, ID);
   mkdirSync(dir);

@@ -7,7 +7,7 @@ import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const RESULT = `results/cbr0-${ID}-eth0`;
@@ -25,9 +25,9 @@ function bytesOf(config: object): string {
 
 type Health = Parameters<typeof quarantineStep>[0]["health"];
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

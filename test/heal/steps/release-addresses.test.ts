@@ -14,17 +14,17 @@ import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const LEFT = sandboxId("f".repeat(64));
 const POD = "a".repeat(64);
 const POD_ADDRESS = "10.88.0.2";
 
-let shop: Workshop;
+let shop: HealFixture;
 let lease: { network: string; path: string; address: string; interfaceName: string };
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   lease = { network: "cbr0", path: leaseOf("10.88.0.9"), address: "10.88.0.9", interfaceName: "eth0" };
   put(lease.path, `${LEFT}\r\neth0`);
   put(leaseOf(POD_ADDRESS), `${POD}\r\neth0`);

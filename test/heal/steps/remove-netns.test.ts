@@ -5,13 +5,13 @@ import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
 import { failed } from "../../../src/host/source.ts";
 import { recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 let path: string;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   path = join(shop.caches, "cni-a");
   writeFileSync(path, "");
 });

@@ -5,18 +5,18 @@ import { replayCachedDel } from "../../../src/heal/steps/replay-del.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const ADDRESS = "10.88.0.9";
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 
-let shop: Workshop;
+let shop: HealFixture;
 let path: string;
 let called: string;
 
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
   path = join(shop.caches, `results/cbr0-${ID}-eth0`);
   called = join(shop.caches, "called");
   cache([{ type: "bridge" }]);

@@ -9,7 +9,7 @@ import { containerId } from "../../../src/snapshot/ids.ts";
 import type { CniConfig, MultusDaemon } from "../../../src/snapshot/types/cni.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const STEP = {
   kind: "restart-daemon",
@@ -35,9 +35,9 @@ const KUBELET = { kubelet: { pid: 1, startedSecondsAfterBoot: 1 } };
 
 const HANG_GUARD_MS = 60_000;
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

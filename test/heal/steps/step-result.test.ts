@@ -4,11 +4,11 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import { failed, journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
-import { FINDING, makeWorkshop, STOP, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture, STOP } from "../heal-fixture.ts";
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

@@ -11,15 +11,15 @@ import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/g
 import { withSlowSync } from "../../support/failing-fs.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeFacts, fakeTools, journalOf } from "../fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 const DEAD = { sandboxes: [criSandbox(ID)] };
 
-let shop: Workshop;
+let shop: HealFixture;
 beforeEach(async () => {
-  shop = await makeWorkshop();
+  shop = await makeHealFixture();
 });
 afterEach(() => shop.remove());
 

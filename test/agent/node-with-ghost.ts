@@ -13,7 +13,7 @@ import type { ActingAgent } from "./acting-agent.ts";
 export const CLASS = "dead-after-crash";
 export const GHOST = `${CLASS}/${idOf("a")}`;
 /** Died with the node an hour ago. */
-export const ghostly: NodeParts = {
+export const WITH_GHOST: NodeParts = {
   sandboxes: [sandboxOf("a", { createdSecondsAgo: 7200 })],
   containers: [containerOf("a", { exit: LOST })],
   records: [recordOf("a")],

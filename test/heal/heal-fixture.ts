@@ -47,7 +47,7 @@ export const FINDING: Finding = {
 export const STOP: JournalAction = { kind: "stop-sandbox", sandboxId: "f".repeat(64) };
 
 /** A directory for the state, one for the caches, and a journal. */
-export interface Workshop extends HealContext {
+export interface HealFixture extends HealContext {
   readonly caches: string;
   readonly newId: () => JournalId;
   /** Writes a cache file and gives its path and its identity. */
@@ -55,9 +55,9 @@ export interface Workshop extends HealContext {
   remove(): Promise<void>;
 }
 
-export async function makeWorkshop(
+export async function makeHealFixture(
   options: { readonly cachesUnder?: string } & Pick<JournalOptions, "maxBytes" | "keep"> = {},
-): Promise<Workshop> {
+): Promise<HealFixture> {
   const root = mkdtempSync(join(tmpdir(), "unghost-heal-"));
   const caches = mkdtempSync(join(options.cachesUnder ?? root, "unghost-caches-"));
   const stateDir = valueOf(await openStateDir(join(root, "state"), process.getuid?.() ?? 0));

@@ -18,7 +18,7 @@ export function resultCache(id: string): string {
 }
 
 /** The pod dies with a torn cache: with containerd 1.6 kubelet cannot restart it until that file is removed. */
-export async function haunt(node: ClusterNode, pod: string): Promise<string> {
+export async function makeGhost(node: ClusterNode, pod: string): Promise<string> {
   const id = await sandboxOf(node, pod);
   if (id === undefined) throw new Error(`${pod} does not run`);
   truncateSync(node.lab.path(resultCache(id)));
@@ -52,6 +52,6 @@ export async function healedByAgent(node: ClusterNode, pod: string, ghost: strin
   await until(`the agent has healed ${pod}`, WAIT_MS, () => isHealedByAgent(node, ghost) || undefined);
 }
 
-export async function hauntAndHeal(node: ClusterNode, pod: string): Promise<void> {
-  await healedByAgent(node, pod, await haunt(node, pod));
+export async function healsNewGhost(node: ClusterNode, pod: string): Promise<void> {
+  await healedByAgent(node, pod, await makeGhost(node, pod));
 }
