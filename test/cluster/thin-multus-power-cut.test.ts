@@ -26,6 +26,7 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
     // On a busy machine multus can time out in the ADD of a new pod: reported as degraded until kubelet retries.
     expect([healed.code, verdict]).toEqual(verdict === "degraded" ? [1, "degraded"] : [0, "healthy"]);
     await story.waitForPods(PODS.length, runsAgain);
+    expect((await unghostOn(node, "heal", "--yes")).code).toBe(0);
     expect(await scanOn(node)).toMatchObject({ verdict: "healthy", findings: [] });
   },
   HANG_GUARD_MS,
