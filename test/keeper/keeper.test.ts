@@ -40,6 +40,22 @@ function keep(dir: string, options: Partial<KeeperOptions> = {}): Kept {
   return { dir, keeper, synced, wasSynced };
 }
 
+/** A keeper with a sync under way that does not return during the test. */
+async function keepOnHangingDisk(dir: string): Promise<Keeper> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  onTestFinished(() => resolve());
+  const { keeper } = keep(dir, {
+    sync: async () => {
+      await promise;
+      return { synced: [], directories: [], failed: [], isGone: false, slowestMs: 0 };
+    },
+  });
+  await keeper.started;
+  writeFileSync(join(dir, "file"), "content");
+  await until("a sync is under way", GUARD_MS, () => keeper.state().syncingSeconds > 0 || undefined);
+  return keeper;
+}
+
 describe("the keeper", () => {
   test("syncs recent files at its start, and files written, replaced and renamed later", async () => {
     const dir = scratchDir();
@@ -145,18 +161,8 @@ describe("the keeper", () => {
 
   test("ends at once while the disk hangs, and reports how long it has waited", async () => {
     const dir = scratchDir();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    onTestFinished(() => resolve());
-    const { keeper } = keep(dir, {
-      sync: async () => {
-        await promise;
-        return { synced: [], directories: [], failed: [], isGone: false, slowestMs: 0 };
-      },
-    });
-    await keeper.started;
+    const keeper = await keepOnHangingDisk(dir);
 
-    writeFileSync(join(dir, "file"), "content");
-    await until("a sync is under way", GUARD_MS, () => keeper.state().syncingSeconds > 0 || undefined);
     writeFileSync(join(dir, "another"), "content");
     await until("another waits", GUARD_MS, () => keeper.state().waiting > 0 || undefined);
 
@@ -165,17 +171,7 @@ describe("the keeper", () => {
 
   test("notices new directories and writes their files back while a sync hangs", async () => {
     const dir = scratchDir();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    onTestFinished(() => resolve());
-    const { keeper } = keep(dir, {
-      sync: async () => {
-        await promise;
-        return { synced: [], directories: [], failed: [], isGone: false, slowestMs: 0 };
-      },
-    });
-    await keeper.started;
-    writeFileSync(join(dir, "file"), "content");
-    await until("a sync is under way", GUARD_MS, () => keeper.state().syncingSeconds > 0 || undefined);
+    const keeper = await keepOnHangingDisk(dir);
 
     mkdirSync(join(dir, "networks/cbr0"), { recursive: true });
     writeFileSync(join(dir, "networks/cbr0/10.88.0.2"), "id");

@@ -1,28 +1,16 @@
-import type { AgentState, NodeCounts, ScanState, Sighting, Standing } from "../../../src/agent/state.ts";
+import {
+  type AgentState,
+  initialState,
+  type NodeCounts,
+  type ScanState,
+  type Sighting,
+  type Standing,
+} from "../../../src/agent/state.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 
 /** The state of an agent at its start. */
 export function freshState(parts: Partial<AgentState> = {}): AgentState {
-  return {
-    node: "node",
-    version: "1.2.3",
-    startedAt: new Date("2026-03-01T12:00:00Z"),
-    sightings: [],
-    heals: [],
-    runs: [],
-    totals: {
-      heals: new Map(),
-      refusals: new Map(),
-      crashRestarts: 0,
-      kernelStalls: 0,
-      scans: 0,
-      scansFailed: 0,
-      cniFilesSynced: 0,
-    },
-    breaker: { open: false },
-    timeline: [],
-    ...parts,
-  };
+  return { ...initialState("node", "1.2.3", []), startedAt: new Date("2026-03-01T12:00:00Z"), runs: [], ...parts };
 }
 
 export const NO_COUNTS: NodeCounts = {
