@@ -30,13 +30,20 @@ export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT
     await writeTrial(join(directory, "trial"), needed.trialBytes);
     return ok(undefined);
   } catch (thrown) {
-    const code = errorCode(thrown);
-    if (code === "ENOSPC" || code === "EDQUOT") return full(directory, describeError(thrown));
-    return refuse(
-      `${directory} cannot be written, ${describeError(thrown)}.`,
-      "Repair or remount that file system, or choose another --state-dir.",
+    return (
+      refusalIfFull(directory, thrown) ??
+      refuse(
+        `${directory} cannot be written, ${describeError(thrown)}.`,
+        "Repair or remount that file system, or choose another --state-dir.",
+      )
     );
   }
+}
+
+/** Undefined if the error has another cause. */
+export function refusalIfFull(directory: string, thrown: unknown): ReturnType<typeof refuse> | undefined {
+  const code = errorCode(thrown);
+  return code === "ENOSPC" || code === "EDQUOT" ? full(directory, describeError(thrown)) : undefined;
 }
 
 async function writeTrial(path: string, bytes: number): Promise<void> {

@@ -3,6 +3,7 @@ import { chmod, lstat, mkdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
+import { refusalIfFull } from "./disk-space.ts";
 import { syncDirectory } from "./durable-files.ts";
 
 /** The directory of unghost's persistent state. Rotated journals are beside the journal: journal.1, … */
@@ -44,7 +45,7 @@ export async function openStateDir(root: string, uid: number): Promise<Outcome<S
       if (objection !== undefined) return objection;
     }
   } catch (thrown) {
-    return cannotUse(layout.root, thrown);
+    return refusalIfFull(layout.root, thrown) ?? cannotUse(layout.root, thrown);
   }
   return ok(layout);
 }

@@ -74,6 +74,17 @@ describe("ensureRoom", () => {
       expect(onSmallDisk("session-full", SMALL)).toMatchObject({ ok: false });
     });
 
+    test("reports a disk that is too full for the state directory as full", () => {
+      expect(onSmallDisk("session-without-inodes", `${SMALL},nr_inodes=1`)).toMatchObject({
+        ok: false,
+        refusal: {
+          kind: "disk",
+          message: expect.stringMatching(/is full or nearly so \(the disk is full \(ENOSPC\)\)/) as unknown,
+          next: expect.stringMatching(/^Free some space there/) as unknown,
+        },
+      });
+    });
+
     test("loses no file when the disk fills up during a run", () => {
       const cache = mkdtempSync(join(tmpdir(), "unghost-cache-"));
       const path = join(cache, "cache");
