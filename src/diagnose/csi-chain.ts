@@ -146,7 +146,7 @@ function describe(finding: Finding, chain: Chain): Finding {
   const links = [
     `so the CSI node plugin of ${drivers} cannot start`,
     `no process listens on ${sockets.map(({ path }) => path).join(", ")}`,
-    ...(crashing.length === 0 ? [] : [`${crashing.length} crash-looping for want of it`]),
+    ...(crashing.length === 0 ? [] : [`${crashing.length} crash-looping without it`]),
     ...(waiting.length === 0 ? [] : [`${waiting.length} waiting for volumes`]),
   ];
   return {
@@ -164,7 +164,7 @@ function describe(finding: Finding, chain: Chain): Finding {
     blocks: [
       ...finding.blocks,
       `CSI driver ${drivers}: its node plugin ${nameOf(plugin)} cannot start`,
-      ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops for want of the driver's socket`),
+      ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops without the driver's socket`),
       ...down.map((pod) => `pod ${nameOf(pod)}: is down, and needs the driver's socket to run again`),
       ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],

@@ -162,8 +162,8 @@ function followUpsInWords(steps: readonly Step[]): readonly string[] {
   };
   return [
     ...steps.filter(({ kind }) => kind !== "kick-pod").map(stepInWords),
-    ...restart(false, ", which crashed for want of it"),
-    ...restart(true, " if it has crashed for want of it by then"),
+    ...restart(false, ", which crashed without it"),
+    ...restart(true, " if it has crashed without it by then"),
   ];
 }
 

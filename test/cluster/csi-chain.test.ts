@@ -32,7 +32,7 @@ test(
     expect(report.findings.map(({ class: id }) => id)).toContain("libcni-result-cache-corrupt");
     expect(report.findings.flatMap(({ blocks }) => blocks)).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^pod default\/csi-sidecar-\w+: crash-loops for want of the driver's socket$/),
+        expect.stringMatching(/^pod default\/csi-sidecar-\w+: crash-loops without the driver's socket$/),
       ]),
     );
 

@@ -102,7 +102,7 @@ describe("a ghost on a CSI node plugin", () => {
     expect(findings[0]).toMatchObject({ severity: "critical", summary: expect.stringContaining("1 crash-looping") });
     expect(findings[0]?.blocks.slice(-3)).toEqual([
       "CSI driver d.example: its node plugin default/pod-a cannot start",
-      "pod default/sidecar: crash-loops for want of the driver's socket",
+      "pod default/sidecar: crash-loops without the driver's socket",
       "pod default/db: waits for a volume of the driver",
     ]);
   });
@@ -215,7 +215,7 @@ describe("the plan of a chain", () => {
       { colour: false, columns: 500, verbose: false },
     );
 
-    expect(text).toContain("restart default/sidecar, which crashed for want of it");
+    expect(text).toContain("restart default/sidecar, which crashed without it");
     expect(text).toContain("kubelet mounts the volumes of default/db at its next retry, up to 2m2s later");
   });
 

@@ -45,7 +45,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     expect(story?.blocks).toEqual(
       expect.arrayContaining([
         `CSI driver ${CSI_DRIVER}: its node plugin default/${CSI_PLUGIN.name} cannot start`,
-        `pod default/${sidecar.name}: crash-loops for want of the driver's socket`,
+        `pod default/${sidecar.name}: crash-loops without the driver's socket`,
         `pod default/${workload.name}: waits for a volume of the driver`,
       ]),
     );
