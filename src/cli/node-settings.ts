@@ -158,28 +158,33 @@ export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
 /** From the command line: everything optional, everything still a string except for switches and lists. */
 export type NodeFlags = FlagValues<typeof nodeFlags>;
 
-const { output, verbose, ...unprinted } = nodeFlags;
-const { runtimeEndpoint, cniCacheDir, multusDir, stateDir, kubeconfig, node, noKube, hostRoot } = unprinted;
-const { config, timeout } = unprinted;
+const { stateDir, hostRoot, config, output } = nodeFlags;
 
 /** For commands that read the journal and the quarantine, and do not scan the node. */
 export const stateFlags = { stateDir, hostRoot, config, output };
 
 export type StateFlags = Pick<NodeFlags, keyof typeof stateFlags>;
 
-/** For the command that syncs files of CNI plugins, and diagnoses nothing. */
-export const keeperFlags = { runtimeEndpoint, cniCacheDir, multusDir, hostRoot, config, timeout, verbose };
+const KEEPER = ["runtimeEndpoint", "cniCacheDir", "multusDir", "hostRoot", "config", "timeout", "verbose"] as const;
 
-export type KeeperFlags = Pick<NodeFlags, keyof typeof keeperFlags>;
-
-const places = { runtimeEndpoint, cniCacheDir, multusDir, stateDir, kubeconfig, node, noKube, hostRoot };
+/** For the command that syncs files of CNI plugins. */
+export const keeperFlags = hidingAllBut(KEEPER);
 
 /** For the command that reads each source, and diagnoses nothing. */
-export const sourceFlags = { ...places, config, output, timeout, verbose };
+export const sourceFlags = hidingAllBut([...KEEPER, "stateDir", "kubeconfig", "node", "noKube", "output"]);
 
-export type SourceFlags = Pick<NodeFlags, keyof typeof sourceFlags>;
+/** For the agent, which prints no report, and whose log has a level. */
+export const agentNodeFlags = { ...nodeFlags, output: hidden(output), verbose: hidden(nodeFlags.verbose) };
 
-/** For the agent, which prints no report: its log has a level. */
-export const agentNodeFlags = unprinted;
+/** Help lists what has an effect. The others are accepted, so that scripts can pass the same flags to each command. */
+function hidingAllBut(listed: readonly (keyof NodeFlags)[]): typeof nodeFlags {
+  const flags = Object.entries(nodeFlags).map(([key, flag]) => [
+    key,
+    listed.some((one) => one === key) ? flag : hidden(flag),
+  ]);
+  return Object.fromEntries(flags) as typeof nodeFlags;
+}
 
-export type AgentNodeFlags = Pick<NodeFlags, keyof typeof agentNodeFlags>;
+function hidden<Flag extends object>(flag: Flag): Flag & { readonly hidden: true } {
+  return { ...flag, hidden: true };
+}

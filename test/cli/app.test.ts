@@ -2,8 +2,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { wantsColour } from "../../src/cli/io.ts";
+import { commandNamed } from "../../src/cli/commands/index.ts";
+import { type Io, wantsColour } from "../../src/cli/io.ts";
+import { nodeFlags } from "../../src/cli/node-settings.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";
 
@@ -66,6 +67,17 @@ const ALL = [
   "config",
   "install",
 ].concat(["uninstall", "completion", "version", "help"]);
+
+test.each([
+  ["agent", "output"],
+  ["keep", "min-age"],
+  ["doctor", "concurrency"],
+])("%s accepts all flags of a scan, and does not list --%s, which has no effect", async (name, ineffective) => {
+  const flags = (await commandNamed(name))?.parameters.flags ?? {};
+
+  expect(Object.keys(flags)).toEqual(expect.arrayContaining(Object.keys(nodeFlags)));
+  expect((await cli(["help", name])).stdout).not.toContain(`--${ineffective}`);
+});
 
 test.each([[60], [80], [200]])("help of every command fits %i columns and breaks no word", async (columns) => {
   const overview = await cli([], {}, columns);

@@ -13,7 +13,7 @@ import { configPath } from "../config-file.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
-import { type AgentNodeFlags, agentNodeFlags } from "../node-settings.ts";
+import { agentNodeFlags, type NodeFlags, nodeFlagAliases } from "../node-settings.ts";
 import { SettingsError } from "../setting-values.ts";
 import { askedConfigFile, resolveSettings } from "../settings.ts";
 import { sessionOptions } from "../state.ts";
@@ -25,13 +25,13 @@ export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
   docs: {
     brief: "Run as a daemon: watch this node and heal ghosts as they appear. Exit 3: another agent runs on this node",
   },
-  parameters: { flags: { ...agentNodeFlags, ...agentFlags } },
+  parameters: { flags: { ...agentNodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
   func: async function (flags) {
     this.finish(await runAgentCommand(flags, this.io));
   },
 });
 
-export type AgentCommandFlags = AgentNodeFlags & AgentFlags;
+export type AgentCommandFlags = NodeFlags & AgentFlags;
 
 /** Runs until SIGTERM or SIGINT, and then stops orderly. */
 export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise<ExitCode> {

@@ -17,13 +17,13 @@ import { readAgentPolicy } from "../config/read-agent-policy.ts";
 import { policyFrom } from "../config/to-policy.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { type Io, wantsColour } from "../io.ts";
-import { type NodeSettings, nodeFlagAliases, type SourceFlags, sourceFlags } from "../node-settings.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, sourceFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
 import { VERSION } from "../version.ts";
 import type { Context } from "./index.ts";
 
-export const doctorCommand = buildCommand<SourceFlags, [], Context>({
+export const doctorCommand = buildCommand<NodeFlags, [], Context>({
   docs: { brief: "Show what unghost can read and do here, and why not. Exit 0 everything, 1 something is missing" },
   parameters: { flags: sourceFlags, aliases: nodeFlagAliases },
   func: async function (flags) {
@@ -32,7 +32,7 @@ export const doctorCommand = buildCommand<SourceFlags, [], Context>({
 });
 
 /** Reports what can be read and done here, and why not. Changes nothing. */
-export async function runDoctor(flags: SourceFlags, io: Io): Promise<ExitCode> {
+export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   const report = await examine(settings, io.env, await fleetNamespace(flags, io.env));
   const { output, verbose } = settings;
@@ -45,7 +45,7 @@ export async function runDoctor(flags: SourceFlags, io: Io): Promise<ExitCode> {
 }
 
 /** The namespace of the agent's Leases: it differs if the chart was installed elsewhere. */
-async function fleetNamespace(flags: SourceFlags, env: Io["env"]): Promise<string> {
+async function fleetNamespace(flags: NodeFlags, env: Io["env"]): Promise<string> {
   const read = await readAgentPolicy(flags, env);
   return (read.ok ? read.policy : policyFrom({})).fleet.namespace;
 }

@@ -13,7 +13,7 @@ import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
-import { type KeeperFlags, keeperFlags } from "../node-settings.ts";
+import { keeperFlags, type NodeFlags, nodeFlagAliases } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import type { Context } from "./index.ts";
 
@@ -24,14 +24,14 @@ export const keepCommand = buildCommand<KeepFlags, [], Context>({
   },
   parameters: {
     flags: { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") },
-    aliases: { v: "verbose" },
+    aliases: nodeFlagAliases,
   },
   func: async function (flags) {
     this.finish(await runKeep(flags, this.io));
   },
 });
 
-export interface KeepFlags extends KeeperFlags {
+export interface KeepFlags extends NodeFlags {
   readonly once?: boolean;
 }
 

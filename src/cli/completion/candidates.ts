@@ -42,7 +42,8 @@ async function wordsFor(
     return [...new Set(sources.pods().map((pod) => pod.slice(0, pod.indexOf("/"))))];
   if (current.startsWith("-")) {
     const flags = (await commandNamed(name))?.parameters.flags ?? {};
-    return Object.keys(flags).map((flag) => `--${kebab(flag)}`);
+    const shown = Object.entries(flags).filter(([, flag]) => !("hidden" in flag && flag.hidden));
+    return shown.map(([flag]) => `--${kebab(flag)}`);
   }
   switch (name) {
     case "explain":
