@@ -6,11 +6,11 @@ export interface ProcessIdentity {
   readonly startTicks: string;
 }
 
-/** The process with this pid; undefined if there is none or only a zombie. */
-export function identify(pid: number): ProcessIdentity | undefined {
+/** The process with this pid; undefined if there is none or only a zombie. `proc`: that of another pid namespace. */
+export function identify(pid: number, proc = "/proc"): ProcessIdentity | undefined {
   let stat: string;
   try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    stat = readFileSync(`${proc}/${pid}/stat`, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ESRCH") return undefined;

@@ -3,6 +3,7 @@ import { type PodSandbox, PodSandboxState } from "../src/runtime/gen/runtime/v1/
 import { KUBELET_LOG } from "./kubelet-log.ts";
 import type { LabNode } from "./node.ts";
 import { type NodeProcess, processesOf } from "./node-processes.ts";
+import { identify } from "./process-identity.ts";
 
 /** A pod without a sandbox after a timeout of kubelet's attempt to create it. */
 export interface WaitingPod {
@@ -68,10 +69,9 @@ function attemptsUnderWay(node: LabNode, processes: readonly NodeProcess[]): rea
 
 /** Returns undefined if the process is gone. */
 function startOf(node: LabNode, pid: number): Date | undefined {
-  const path = node.livePath(`/proc/${pid}/stat`);
-  if (!existsSync(path)) return undefined;
-  const stat = readFileSync(path, "utf8");
-  const startedMs = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]) * MS_PER_TICK;
+  const found = identify(pid, node.livePath("/proc"));
+  if (found === undefined) return undefined;
+  const startedMs = Number(found.startTicks) * MS_PER_TICK;
   const uptimeMs = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
   return new Date(Date.now() - uptimeMs + startedMs);
 }
