@@ -34,7 +34,7 @@ export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Pro
   const mountPoint = join(nodeDir, "disk");
   await makeImage(await findMkfs(kind), image, IMAGE_BYTES);
   await mkdir(mountPoint);
-  await mount(image, mountPoint);
+  await mount(image, mountPoint, kind);
   return {
     freeze: async () => {
       await runOrThrow(["perl", "-e", GO_DOWN, mountPoint], { timeoutMs: COMMAND_MS });
@@ -46,7 +46,7 @@ export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Pro
       await runOrThrow(["cp", "--sparse=always", "--reflink=auto", image, copy], { timeoutMs: COMMAND_MS });
       unmountBelow(nodeDir);
       await rename(copy, image);
-      await mount(image, mountPoint);
+      await mount(image, mountPoint, kind);
     },
   };
 }
@@ -87,7 +87,7 @@ async function tryLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
     // As small as the file system permits: xfs refuses less than 300 MB.
     await makeImage(await findMkfs(kind), join(dir, "disk.img"), kind === "xfs" ? 512 * 1024 ** 2 : 16 * 1024 ** 2);
     await mkdir(join(dir, "disk"));
-    await mount(join(dir, "disk.img"), join(dir, "disk"));
+    await mount(join(dir, "disk.img"), join(dir, "disk"), kind);
     await runOrThrow(["perl", "-e", GO_DOWN, join(dir, "disk")]);
     return undefined;
   } catch (error) {
@@ -104,8 +104,10 @@ async function makeImage({ command, env }: Mkfs, image: string, bytes: number): 
   await runOrThrow([...command, image], { env, timeoutMs: COMMAND_MS });
 }
 
-async function mount(image: string, mountPoint: string): Promise<void> {
-  // The file system's default options, as on real nodes.
-  await runOrThrow(["mount", "-o", "loop", image, mountPoint], { timeoutMs: COMMAND_MS });
+async function mount(image: string, mountPoint: string, kind: LoopFileSystem): Promise<void> {
+  // The file system's default options, as on real nodes. xfs refuses a UUID that is mounted, and a mount namespace of a
+  // process that is still exiting may hold the frozen file system.
+  const options = kind === "xfs" ? "loop,nouuid" : "loop";
+  await runOrThrow(["mount", "-o", options, image, mountPoint], { timeoutMs: COMMAND_MS });
   await runOrThrow(["mount", "--make-private", mountPoint], { timeoutMs: COMMAND_MS });
 }

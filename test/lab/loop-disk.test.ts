@@ -1,5 +1,7 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
 import { type LoopFileSystem, whyNoLoopDisk } from "../../lab/loop-disk.ts";
 import type { LabNode } from "../../lab/node.ts";
@@ -27,6 +29,18 @@ describe.each(["ext4", "xfs"] as const)(
       await node.powerOn();
       await runPod(node, { name: "after" });
       expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(1);
+    });
+
+    lossy(kind, "boots after a power cut while a mount namespace still holds the old file system", async () => {
+      const node = await start({ disk: kind });
+      const holder = spawn("unshare", ["-m", "--propagation", "private", "sh", "-c", "echo held; exec sleep 1000"]);
+      onTestFinished(() => void holder.kill());
+      await once(holder.stdout, "data");
+
+      await node.powerCut();
+      await node.powerOn();
+
+      expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
     });
 
     lossy(kind, "leaves no mount and no loop device behind, whatever state the node is in", async () => {
