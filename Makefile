@@ -99,6 +99,10 @@ release-test: build release image packages library talos ## the release is repro
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
 	nice -n 10 node scripts/mutation/main.ts $(MODULES)
 
+.PHONY: story-mutation
+story-mutation: setup build ## each story in the lab on a build that breaks what it is about: it has to fail; STORIES="power-cut crio" choose some
+	node scripts/mutation/stories.ts $(STORIES)
+
 demo: setup build ## a power cut under a real node, step by step; CLUSTER=1: in a real cluster, where Go is found
 	@node lab/demo.ts $(if $(CLUSTER),--cluster)
 

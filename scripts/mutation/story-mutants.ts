@@ -1,0 +1,622 @@
+/** One way to break what a story in the lab is about. Every test of the story that is selected has to fail with it. */
+export interface StoryMutant {
+  /** The story's test file. */
+  readonly story: string;
+  /** Selects tests of that file by name; default all of them. */
+  readonly tests?: string;
+  /** What does not work any more. */
+  readonly broken: string;
+  readonly edits: readonly Edit[];
+}
+
+/** Replaces a text that occurs exactly once in the file. */
+export interface Edit {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const CLASSES = "src/classes";
+
+const tornResultsUnseen: Edit = {
+  file: `${CLASSES}/removal-fails/libcni-result-cache-corrupt.ts`,
+  from: "blockingResults(candidate.about.results, view)",
+  to: "blockingResults([], view)",
+};
+
+const noRecovery: Edit = {
+  file: "src/evidence/candidates.ts",
+  from: "if (kubelet === undefined || podPresence",
+  to: "if (kubelet !== null || podPresence",
+};
+
+const noCreationDue: Edit = {
+  file: `${CLASSES}/creation-blocked/sandbox-name-held-by-inflight-run.ts`,
+  from: ".filter((creation) => isCreationDue(creation, view))",
+  to: ".filter(() => false)",
+};
+
+const crioLostEndOrderly: Edit = {
+  file: "src/evidence/ending.ts",
+  from: "const CRIO_LOST_EXIT_CODE = -1;",
+  to: "const CRIO_LOST_EXIT_CODE = -2;",
+};
+
+const filesOfRunningPodsOrphaned: readonly Edit[] = [
+  {
+    file: `${CLASSES}/leaks/cni-cache-files-orphaned.ts`,
+    from: "return unknownIds(view).flatMap(({ id, about }) => {",
+    to: "return view.sandboxes.flatMap(({ id }) => {\n    const about = view.about(id);",
+  },
+  {
+    file: `${CLASSES}/leaks/cni-cache-files-orphaned.ts`,
+    from: "if (first === undefined || about.leases.length > 0)",
+    to: "if (first === undefined)",
+  },
+  {
+    file: "src/heal/steps/quarantine-file.ts",
+    from: "return reference === undefined ? undefined",
+    to: "return reference !== undefined ? undefined",
+  },
+];
+
+/** For `make story-mutation`. Each story has at least one. */
+export const STORY_MUTANTS: readonly StoryMutant[] = [
+  {
+    story: "test/cluster/power-cut.test.ts",
+    tests: "containerd 1.6",
+    broken: "torn CNI results are not seen",
+    edits: [tornResultsUnseen],
+  },
+  {
+    story: "test/cluster/power-cut.test.ts",
+    tests: "containerd 2.3",
+    broken: "kubelet gets no time to restart its pods, and sandboxes are removed with their containers",
+    edits: [noRecovery, { file: "src/plan/ladder.ts", from: "if (facts.allDead)", to: "if (facts.kubeletAlive)" }],
+  },
+  {
+    story: "test/cluster/csi-chain.test.ts",
+    tests: "after a power cut",
+    broken: "a ghost is not connected with the CSI driver that it blocks",
+    edits: [{ file: "src/diagnose/csi-chain.ts", from: "if (chains.size === 0)", to: "if (chains.size >= 0)" }],
+  },
+  {
+    story: "test/cluster/csi-chain.test.ts",
+    tests: "agent at power-on",
+    broken: "torn CNI results are not seen",
+    edits: [tornResultsUnseen],
+  },
+  {
+    story: "test/cluster/csi-plugin-add-hangs.test.ts",
+    broken: "kubelet's report that a creation timed out is ignored",
+    edits: [
+      {
+        file: "src/evidence/creation-grace.ts",
+        from: "const abandonedAt = Math.min(...reported);",
+        to: "const abandonedAt = reported.length < 0 ? 0 : Number.POSITIVE_INFINITY;",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/volume-attachment-stuck.test.ts",
+    tests: "cannot be detached",
+    broken: "heal deletes attachments that are being deleted",
+    edits: [
+      {
+        file: `${CLASSES}/storage/volume-attachment-stuck.ts`,
+        from: "  if (deleting) {\n    const holder",
+        to: "  if (deleting && volume === undefined) {\n    const holder",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/volume-attachment-stuck.test.ts",
+    tests: "does not heal while its attacher fails",
+    broken: "an error of the attacher counts as attached",
+    edits: [
+      { file: "src/heal/steps/delete-volume-attachment.ts", from: "if (now?.attached)", to: "if (now !== undefined)" },
+    ],
+  },
+  {
+    story: "test/cluster/volume-in-use.test.ts",
+    broken: "a volume in use counts as unused",
+    edits: [
+      {
+        file: "src/heal/storage/volume-use.ts",
+        from: "facts: VolumeUseFacts): VolumeUse {\n",
+        to: 'facts: VolumeUseFacts): VolumeUse {\n  if (identity) return { kind: "unused", awaitedBy: [] };\n',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/thin-multus-power-cut.test.ts",
+    broken: "settings that multus strips are not missed",
+    edits: [
+      {
+        file: `${CLASSES}/removal-fails/multus-lossy-conflist.ts`,
+        from: "filter((key) => REQUIRED_ON_DEL.has(key))",
+        to: "filter((key) => !REQUIRED_ON_DEL.has(key))",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/multus-daemon-restart.test.ts",
+    broken: "the daemon's container is not stopped",
+    edits: [
+      {
+        file: "src/heal/steps/restart-daemon.ts",
+        from: "await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });",
+        to: "",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/multus-daemon-restart.test.ts",
+    tests: "an explicit heal",
+    broken: "the daemon is restarted without consent",
+    edits: [
+      {
+        file: `${CLASSES}/removal-fails/multus-daemon-down-or-wedged.ts`,
+        from: 'mode: "attended"',
+        to: 'mode: "automatic"',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/multus-daemon-wedged.test.ts",
+    broken: "a hung daemon is seen only while a shim waits for it",
+    edits: [
+      {
+        file: `${CLASSES}/removal-fails/multus-daemon-down-or-wedged.ts`,
+        from: 'if (process?.isStopped === true) return "wedged";',
+        to: "",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/delegate-daemon-hangs.test.ts",
+    broken: "daemons of network plugins are not checked",
+    edits: [
+      {
+        file: `${CLASSES}/removal-fails/cni-daemon-socket-down.ts`,
+        from: 'includes("multus-shim") ? []',
+        to: 'includes("") || one.daemon ? []',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/cni-lock-wedge.test.ts",
+    broken: "the holders of the CNI lock are not ended",
+    edits: [{ file: "src/heal/steps/free-cni-lock.ts", from: "mapLimited(step.holders,", to: "mapLimited([]," }],
+  },
+  {
+    story: "test/cluster/held-name.test.ts",
+    broken: "no creation in flight is ever due",
+    edits: [noCreationDue],
+  },
+  {
+    story: "test/cluster/api-gone.test.ts",
+    broken: "kubelet's directories are not read",
+    edits: [
+      {
+        file: "src/snapshot/kubelet-dirs.ts",
+        from: "const kubeletRoot of where.kubeletRoots)",
+        to: "const kubeletRoot of where.kubeletRoots.slice(0, 0))",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/clock-step.test.ts",
+    broken: "the age of a process is taken from the wall clock",
+    edits: [
+      {
+        file: "src/snapshot/processes.ts",
+        from: "ageSeconds: Math.max(0, uptimeSeconds - startedSecondsAfterBoot)",
+        to: 'ageSeconds: Math.abs(Date.now() / 1000 - Number(/btime (\\d+)/.exec(process.getBuiltinModule("node:fs").readFileSync("/proc/stat", "utf8"))[1]) - startedSecondsAfterBoot)',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/clock-step.test.ts",
+    tests: "forward by 40 days",
+    broken: "quarantine entries are deleted by their date alone",
+    edits: [
+      {
+        file: "src/agent/quarantine-retention.ts",
+        from: "if (record.boot === own.boot && isBootYoung) return true;",
+        to: "if (record.boot !== undefined || isBootYoung) return false;",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/disk-full.test.ts",
+    broken: "heal starts without room for its journal",
+    edits: [
+      {
+        file: "src/heal/files/disk-space.ts",
+        from: "  try {\n    const stats",
+        to: "  try {\n    if (needed) return ok(undefined);\n    const stats",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/stub-api.test.ts",
+    tests: "replaced only with its latest version|patches of a node",
+    broken: "the stub replaces objects whatever their version",
+    edits: [
+      {
+        file: "lab/stub-api/write-object.ts",
+        from: "if (resourceVersion && resourceVersion !== before.metadata.resourceVersion)",
+        to: "if (resourceVersion === address.path)",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/stub-api.test.ts",
+    tests: "expired version",
+    broken: "the stub never forgets a version",
+    edits: [{ file: "lab/stub-api/store.ts", from: "from < forgotten ?", to: "from < 0 ?" }],
+  },
+  {
+    story: "test/cluster/stub-api.test.ts",
+    tests: "a watch reports|ends at the timeout|with bookmarks",
+    broken: "the stub's watch has only objects that match before and after",
+    edits: [
+      {
+        file: "lab/stub-api/watch-objects.ts",
+        from: 'return [was ? "MODIFIED" : "ADDED", after];',
+        to: 'return was ? ["MODIFIED", after] : [];',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/stub-api.test.ts",
+    tests: "refused alike|namespace of its object|paginated",
+    broken: "the stub refuses neither selectors nor namespaces, and counts too few",
+    edits: [
+      {
+        file: "lab/stub-api/list-objects.ts",
+        from: "remainingItemCount: count }",
+        to: "remainingItemCount: count - 1 }",
+      },
+      { file: "lab/stub-api/write-object.ts", from: 'namespace === "default";', to: "true;" },
+      { file: "lab/stub-api/list-objects.ts", from: "if (token === undefined)", to: "if (token === null)" },
+    ],
+  },
+  {
+    story: "test/cluster/terminating-pods.test.ts",
+    tests: "torn CNI cache",
+    broken: "torn CNI results are not seen",
+    edits: [tornResultsUnseen],
+  },
+  {
+    story: "test/cluster/terminating-pods.test.ts",
+    tests: "plugin fails DEL",
+    broken: "kubelet's reports of failed removals are ignored",
+    edits: [
+      {
+        file: "src/evidence/reports.ts",
+        from: 'if (report.operation !== "remove" || report.by',
+        to: 'if (report.operation === "remove" || report.by',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/killed-in-the-middle.test.ts",
+    broken: "a sandbox that was never completely created counts as an ordinary one",
+    edits: [
+      {
+        file: "src/evidence/ending.ts",
+        from: "return sandbox.createdAt === ZERO_TIME;",
+        to: "return sandbox.createdAt === -ZERO_TIME - 1n;",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/churn.test.ts",
+    broken: "a creation in flight has no grace period",
+    edits: [
+      {
+        file: "src/evidence/creation-grace.ts",
+        from: "return creationDueAt(creation, view) <= view.snapshot.observedAt.getTime();",
+        to: "return creationDueAt(creation, view) > 0;",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/helm.test.ts",
+    tests: "agents of the default chart",
+    broken: "an uninstall leaves the nodes' conditions",
+    edits: [
+      {
+        file: "src/agent/kube/withdraw.ts",
+        from: "for (const { metadata } of marked) await deleteCondition(api, metadata.name);",
+        to: "",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/helm.test.ts",
+    tests: "helm 3 and 4 accept|kustomize builds",
+    broken: "the chart and deploy/kubernetes differ",
+    edits: [
+      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "hostPID: true", to: "hostPID: false" },
+      { file: "deploy/kubernetes/kustomization.yaml", from: "resources:", to: "namePrefix: other-\nresources:" },
+    ],
+  },
+  {
+    story: "test/cluster/helm.test.ts",
+    tests: "helm refuses|each alert",
+    broken: "the chart has no schema, and its alerts cannot be disabled",
+    edits: [
+      {
+        file: "deploy/helm/unghost/templates/prometheusrule.yaml",
+        from: '(has ($rule.alert | default "") $disabled)',
+        to: "false",
+      },
+      {
+        file: "deploy/helm/unghost/values.schema.json",
+        from: '"additionalProperties": false,\n  "required": ["image", "mode", "distribution"],\n  "properties": {',
+        to: '"required": ["image", "mode", "distribution"],\n  "unused": {',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/agent-privileges.test.ts",
+    tests: "hostPID",
+    broken: "signals are sent into another PID namespace",
+    edits: [
+      {
+        file: "src/snapshot/pid-namespace.ts",
+        from: '  const proc = hostPath(root, "/proc");\n',
+        to: '  const proc = hostPath(root, "/proc");\n  if (proc) return { kind: "own" };\n',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/agent-privileges.test.ts",
+    tests: "nothing with everything",
+    broken: "the chart does not grant SYS_CHROOT",
+    edits: [{ file: "deploy/helm/unghost/templates/daemonset.yaml", from: "                - SYS_CHROOT\n", to: "" }],
+  },
+  {
+    story: "test/cluster/agent-privileges.test.ts",
+    tests: "DAC_READ_SEARCH|SYS_PTRACE",
+    broken: "processes that may not be read count as read",
+    edits: [
+      { file: "src/snapshot/processes.ts", from: "code: PERMISSION_DENIED }", to: 'code: "other" }' },
+      {
+        file: "src/snapshot/processes.ts",
+        from: "return denied.length * 2 > all.length ||",
+        to: "return denied.length > all.length &&",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/agent-pod-starts.test.ts",
+    broken: "the agent's pod needs a network of its own",
+    edits: [
+      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "hostNetwork: true", to: "hostNetwork: false" },
+      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "--listen=$(HOST_IP):", to: "--listen=0.0.0.0:" },
+    ],
+  },
+  {
+    story: "test/cluster/debug-node.test.ts",
+    tests: "scan finds a ghost",
+    broken: "the node's root directory at /host is not found",
+    edits: [{ file: "src/host/host-root.ts", from: "return isNode ? MOUNTED_AT", to: "return !isNode ? MOUNTED_AT" }],
+  },
+  {
+    story: "test/cluster/debug-node.test.ts",
+    tests: "without --profile=sysadmin",
+    broken: "processes that may not be read count as read",
+    edits: [
+      {
+        file: "src/snapshot/processes.ts",
+        from: "return denied.length * 2 > all.length ||",
+        to: "return denied.length > all.length &&",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/debug-node.test.ts",
+    tests: "Talos' paths",
+    broken: "Talos' kubeconfig is not known",
+    edits: [{ file: "src/distributions/talos.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
+  },
+  {
+    story: "test/cluster/own-node-only.test.ts",
+    broken: "the policy lets an agent touch attachments of other nodes",
+    edits: [
+      {
+        file: "deploy/rbac/own-node-only.yaml",
+        from: '!variables.resource.startsWith("volumeattachments") || variables.subject.spec.nodeName == variables.node',
+        to: "variables.node != ''",
+      },
+    ],
+  },
+  {
+    story: "test/systemd/power-cut.test.ts",
+    tests: "the hook heals torn caches",
+    broken: "the hook does not run before the runtime, and the step after the start fails",
+    edits: [
+      {
+        file: "src/boot/install/drop-in.ts",
+        from: '[...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT]',
+        to: "[AFTER_UNIT]",
+      },
+      { file: "src/boot/install/drop-in.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
+      { file: "src/boot/install/hook-command.ts", from: 'after: ["--after"]', to: 'after: ["--no-such-flag"]' },
+    ],
+  },
+  {
+    story: "test/systemd/power-cut.test.ts",
+    tests: "a hook that hangs",
+    broken: "a hook that hangs has no time limit",
+    edits: [
+      {
+        file: "src/boot/install/units.ts",
+        from: "value: `${settings.deadlineSeconds + GRACE_SECONDS}s`",
+        to: 'value: "infinity"',
+      },
+      {
+        file: "src/boot/install/hook-command.ts",
+        from: 'return ["timeout", "-k", String(KILL_SECONDS), String(seconds + GRACE_SECONDS), ...',
+        to: "return [...",
+      },
+    ],
+  },
+  {
+    story: "test/systemd/power-cut.test.ts",
+    tests: "a hook that (crashes|is not executable|is gone)",
+    broken: "the runtime requires its hook",
+    edits: [
+      { file: "src/boot/install/drop-in.ts", from: 'key: "Wants"', to: 'key: "Requires"' },
+      { file: "src/boot/install/drop-in.ts", from: "value: `-${commandLine", to: "value: `${commandLine" },
+      {
+        file: "src/boot/install/units.ts",
+        from: '...condition(settings),\n          { key: "RequiresMountsFor", value: ["/var/lib/cni", ...data',
+        to: '{ key: "RequiresMountsFor", value: ["/var/lib/cni", ...data',
+      },
+    ],
+  },
+  {
+    story: "test/systemd/service.test.ts",
+    tests: "does not touch running pods",
+    broken: "every pod counts as dead when the runtime's service starts",
+    edits: [
+      { file: "src/boot/way.ts", from: "if (!fresh.isNew)", to: "if (fresh === null)" },
+      {
+        file: "src/liveness/liveness.ts",
+        from: 'if (first !== undefined) return { state: "alive"',
+        to: 'if (first === null) return { state: "alive"',
+      },
+      { file: "src/evidence/candidates.ts", from: "if (cri.isReady) continue;", to: "" },
+      noRecovery,
+    ],
+  },
+  {
+    story: "test/systemd/service.test.ts",
+    tests: "is replaced by an upgrade",
+    broken: "an uninstall leaves the unit of the step after the start",
+    edits: [
+      {
+        file: "src/boot/install/uninstall-plan.ts",
+        from: "...ours.filter((path) => !withReceipt.includes(path))",
+        to: '...ours.filter((path) => !withReceipt.includes(path) && !path.includes("after"))',
+      },
+    ],
+  },
+  {
+    story: "test/systemd/service.test.ts",
+    tests: "an agent follows journald",
+    broken: "lines in the journal cause no scan",
+    edits: [
+      {
+        file: "src/agent/triggers/journald.ts",
+        from: 'onHint({ from: "lines in the journal", urgency: "soon" });',
+        to: "",
+      },
+    ],
+  },
+  {
+    story: "test/systemd/explain-journal.test.ts",
+    broken: "lines of every unit are read",
+    edits: [{ file: "src/cli/journald.ts", from: 'UNITS.flatMap((unit) => ["-u", unit])', to: "UNITS.slice(0, 0)" }],
+  },
+  {
+    story: "test/systemd/shutdown.test.ts",
+    broken: "the agent ignores SIGTERM",
+    edits: [
+      {
+        file: "src/cli/commands/agent.ts",
+        from: '["SIGINT", "SIGTERM"]);',
+        to: '["SIGINT"]);\n  process.on("SIGTERM", () => undefined);',
+      },
+    ],
+  },
+  {
+    story: "test/crio/kubelet.test.ts",
+    tests: "after a power cut",
+    broken: "cache files of running pods count as orphaned",
+    edits: filesOfRunningPodsOrphaned,
+  },
+  {
+    story: "test/crio/kubelet.test.ts",
+    tests: "after crio was killed",
+    broken: "an end that CRI-O did not see counts as orderly",
+    edits: [crioLostEndOrderly],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "scan reports running and finished pods",
+    broken: "cache files of running pods count as orphaned",
+    edits: filesOfRunningPodsOrphaned,
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "while crio is down|scan and boot wait for that",
+    broken: "a node whose runtime does not answer is healthy",
+    edits: [{ file: "src/diagnose/verdict.ts", from: "[snapshot.boot, snapshot.cri, ", to: "[snapshot.boot, " }],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "died with a killed crio",
+    broken: "an end that CRI-O did not see counts as orderly",
+    edits: [crioLostEndOrderly],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "hung creation",
+    broken: "no creation in flight is ever due",
+    edits: [noCreationDue],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "leaked in a stop",
+    broken: "leaked addresses are not found",
+    edits: [
+      {
+        file: `${CLASSES}/leaks/hostlocal-ip-leak-after-reboot.ts`,
+        from: "const [first] = about.leases;",
+        to: "const [first] = about.leases.slice(0, 0);",
+      },
+    ],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "half removed$",
+    broken: "a sandbox of CRI-O is removed without a stop",
+    edits: [
+      {
+        file: "src/heal/steps/remove-sandbox.ts",
+        from: "if (containerd === undefined) await stopFirst",
+        to: "if (containerd === null) await stopFirst",
+      },
+    ],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "explain knows CRI-O's answer",
+    broken: "explain does not know the message",
+    edits: [
+      {
+        file: `${CLASSES}/other-runtimes/crio-half-removed.ts`,
+        from: "from index: no such id/",
+        to: "from the index: no such id/",
+      },
+    ],
+  },
+  {
+    story: "test/crio/node.test.ts",
+    tests: "without crio wipe",
+    broken: "finished pods are not kept",
+    edits: [
+      {
+        file: "src/evidence/candidates.ts",
+        from: 'if (endedInOrder(about)) return { code: "containers-finished" };',
+        to: "",
+      },
+    ],
+  },
+];
