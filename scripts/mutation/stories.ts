@@ -4,8 +4,8 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { runOrThrow } from "../../lab/command.ts";
 import { applied } from "./edits.ts";
 import { STORY_MUTANTS, type StoryMutant } from "./story-mutants.ts";
@@ -33,10 +33,8 @@ interface Outcome {
 }
 
 /** Hard links for what no build writes to. */
-async function copyTree(slot: number): Promise<string> {
-  const dir = resolve(WORK, `slot-${slot}`);
-  rmSync(dir, { recursive: true, force: true });
-  mkdirSync(dir, { recursive: true });
+async function copyTree(): Promise<string> {
+  const dir = mkdtempSync(resolve(WORK, "copy-"));
   const { stdout } = await runOrThrow(["git", "ls-files", "-co", "--exclude-standard"]);
   for (const file of stdout.split("\n").filter((name) => name !== "" && existsSync(name)))
     cpSync(file, join(dir, file), { verbatimSymlinks: true });
@@ -119,10 +117,10 @@ function untouched(outcomes: readonly Outcome[]): readonly string[] {
 
 const wanted = process.argv.slice(2);
 const queue = STORY_MUTANTS.filter(({ story }) => wanted.length === 0 || wanted.some((word) => story.includes(word)));
-mkdirSync(dirname(resolve(WORK, "x")), { recursive: true });
+mkdirSync(WORK, { recursive: true });
 const outcomes: Outcome[] = [];
-const slots = Array.from({ length: Math.min(JOBS, queue.length) }, async (_, slot) => {
-  const dir = await copyTree(slot);
+const slots = Array.from({ length: Math.min(JOBS, queue.length) }, async () => {
+  const dir = await copyTree();
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
     const outcome = await runMutant(mutant, dir);
     outcomes.push(outcome);

@@ -130,13 +130,9 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/cluster/thin-multus-power-cut.test.ts",
-    broken: "settings that multus strips are not missed",
+    broken: "multus gets no marker, so its DEL fails forever",
     edits: [
-      {
-        file: `${CLASSES}/removal-fails/multus-lossy-conflist.ts`,
-        from: "filter((key) => REQUIRED_ON_DEL.has(key))",
-        to: "filter((key) => !REQUIRED_ON_DEL.has(key))",
-      },
+      { file: "src/heal/steps/multus-marker.ts", from: "if (!canUseMarker(tools))", to: "if (tools.conf !== null)" },
     ],
   },
   {
@@ -230,12 +226,17 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/cluster/disk-full.test.ts",
-    broken: "heal starts without room for its journal",
+    broken: "a full disk is neither checked for nor recognised in an error",
     edits: [
       {
         file: "src/heal/files/disk-space.ts",
         from: "  try {\n    const stats",
         to: "  try {\n    if (needed) return ok(undefined);\n    const stats",
+      },
+      {
+        file: "src/heal/files/disk-space.ts",
+        from: 'return code === "ENOSPC" || code === "EDQUOT" ?',
+        to: 'return code === "EDQUOT" ?',
       },
     ],
   },
@@ -272,14 +273,14 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/stub-api.test.ts",
     tests: "refused alike|namespace of its object|paginated",
-    broken: "the stub refuses neither selectors nor namespaces, and counts too few",
+    broken: "the stub accepts wrong tokens and namespaces, and counts too few objects",
     edits: [
       {
         file: "lab/stub-api/list-objects.ts",
         from: "remainingItemCount: count }",
         to: "remainingItemCount: count - 1 }",
       },
-      { file: "lab/stub-api/write-object.ts", from: 'namespace === "default";', to: "true;" },
+      { file: "lab/stub-api/write-object.ts", from: '? about["namespace"] === namespace', to: "? true" },
       { file: "lab/stub-api/list-objects.ts", from: "if (token === undefined)", to: "if (token === null)" },
     ],
   },
@@ -303,12 +304,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/cluster/killed-in-the-middle.test.ts",
-    broken: "a sandbox that was never completely created counts as an ordinary one",
+    broken: "sandboxes are not removed",
     edits: [
       {
-        file: "src/evidence/ending.ts",
-        from: "return sandbox.createdAt === ZERO_TIME;",
-        to: "return sandbox.createdAt === -ZERO_TIME - 1n;",
+        file: "src/heal/steps/remove-sandbox.ts",
+        from: "await cri.removePodSandbox(sandboxId, { timeoutMs: waits.actMs, signal: interruption.giveUp });",
+        to: "",
       },
     ],
   },

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { EVERY_POD, orderAtGate } from "../../lab/cni-gate.ts";
 import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes } from "./lab-cluster.ts";
 
 const STAYING = names("stays", 3);
@@ -14,6 +15,9 @@ test.each(runtimes)(
     const { node } = story;
     await story.apply(podObjects(STAYING, node.name));
     await story.waitForPods(STAYING.length, isReady);
+
+    // Long enough for every scan to find plugins at work.
+    for (const call of ["ADD", "DEL"] as const) await orderAtGate(node.lab, call, EVERY_POD, "sleep 0.7\n");
 
     const done = new AbortController();
     const churn = (async () => {

@@ -40,6 +40,11 @@ test.each(storyRuntimes(runtimes, ["2.3"]))(
     // Leaks have a minimum age of five minutes by default; the test does not wait for it.
     const agent = await agentOn(node, { agent: { scanEvery: "5s", defaults: { minAge: "5s" } } });
     await agent.start();
+    // A kubelet that runs would remove them, too.
+    await until("the agent has removed the incomplete sandboxes", WAIT_MS, async () => {
+      const listed = await node.lab.cri.listPodSandbox(undefined, { timeoutMs: WAIT_MS });
+      return listed.length === RUNNING.length || undefined;
+    });
     await node.kubelet.start();
     await allRun(story, running);
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");

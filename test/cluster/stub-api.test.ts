@@ -250,7 +250,8 @@ test("a watch with bookmarks gets them without an object", async () => {
 
 test("a watch ends at the timeout that the client requested", async () => {
   await agree(async (api) => {
-    const watching = await api.watch(`${PODS}?watch=true&labelSelector=set%3Dpage&resourceVersion=0&timeoutSeconds=2`);
+    await api.ask("POST", PODS, { body: pod("there", { set: "there" }) });
+    const watching = await api.watch(`${PODS}?watch=true&labelSelector=set%3Dthere&resourceVersion=0&timeoutSeconds=2`);
     await watching.ended;
     return watching.lines.map(({ type, object: { metadata } }) => [type, metadata?.name]);
   });
