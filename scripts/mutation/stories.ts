@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { cacheDir } from "../../lab/cache.ts";
 import { runOrThrow } from "../../lab/command.ts";
 import { applied } from "./edits.ts";
 import { STORY_MUTANTS, type StoryMutant } from "./story-mutants.ts";
@@ -49,7 +50,7 @@ async function runMutant(mutant: StoryMutant, dir: string): Promise<Outcome> {
   rmSync(results, { force: true });
   const log = openSync(join(WORK, `${STORY_MUTANTS.indexOf(mutant)}.log`), "w");
   const run = async (...args: readonly string[]) => {
-    const env = { ...process.env, UNGHOST_LAB_LONGEST_WAIT_S: LONGEST_WAIT_SECONDS };
+    const env = { ...process.env, UNGHOST_LAB_CACHE: cacheDir(), UNGHOST_LAB_LONGEST_WAIT_S: LONGEST_WAIT_SECONDS };
     const child = spawn(process.execPath, args, { cwd: dir, env, stdio: ["ignore", log, log] });
     const [code] = (await once(child, "exit")) as [number | null];
     return code;

@@ -437,6 +437,24 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     ],
   },
   {
+    story: "test/cluster/two-nodes.test.ts",
+    tests: "a pod that moved",
+    broken: "torn CNI results are not seen",
+    edits: [tornResultsUnseen],
+  },
+  {
+    story: "test/cluster/two-nodes.test.ts",
+    tests: "with one slot",
+    broken: "a disruptive heal needs no slot",
+    edits: [{ file: "src/fleet/gate.ts", from: "if (disruptive.length === 0 ||", to: "if (disruptive.length >= 0 ||" }],
+  },
+  {
+    story: "test/cluster/two-nodes.test.ts",
+    tests: "both nodes turn unhealthy",
+    broken: "the breaker never opens",
+    edits: [{ file: "src/fleet/breaker.ts", from: "if (!isImplausible(1)) return", to: "if (!before.open) return" }],
+  },
+  {
     story: "test/systemd/power-cut.test.ts",
     tests: "the hook heals torn caches",
     broken: "the hook does not run before the runtime, and the step after the start fails",
