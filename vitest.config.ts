@@ -102,7 +102,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
           include: ["test/cluster/**/*.test.ts"],
           // Each file has clusters of its own, and mostly waits for kubelet.
-          maxWorkers: 3,
+          maxWorkers: 4,
           testTimeout: 900_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
