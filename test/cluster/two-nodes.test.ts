@@ -100,13 +100,19 @@ test(
     }
 
     await story().kubectl("patch", "lease", SLOT, "--namespace=unghost", `-p=${JSON.stringify(slot(null))}`);
+    const holders = new Set<string>();
+    await until(
+      () => `both agents have held the slot, and not ${[...holders].join(" and ") || "none"}`,
+      WAIT_MS,
+      async () => {
+        const { spec } = await readSlot();
+        if (spec.holderIdentity !== undefined) holders.add(spec.holderIdentity);
+        return spec.holderIdentity === undefined && holders.size === 2 ? true : undefined;
+      },
+    );
+    expect(holders).toEqual(new Set(bothNodes().map(({ name }) => name)));
     await story().waitForPods(2, isReady);
     for (const node of bothNodes()) await condition(node, "NoGhostSandboxes");
-    // Each of them took the slot and gave it back.
-    await until("the slot is free", WAIT_MS, async () => {
-      const { spec } = await readSlot();
-      return spec.holderIdentity === undefined && (spec.leaseTransitions ?? 0) >= 4 ? true : undefined;
-    });
   },
   HANG_GUARD_MS,
 );
@@ -171,7 +177,7 @@ function addressesOf({ lab }: ClusterNode, sandbox: string): readonly string[] {
 const SLOT = "unghost-heal-0";
 
 interface Slot {
-  readonly spec: { readonly holderIdentity?: string; readonly leaseTransitions?: number };
+  readonly spec: { readonly holderIdentity?: string };
 }
 
 function slot(holderIdentity: string | null): object {
