@@ -1,4 +1,4 @@
-import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, lstatSync, openSync, readlinkSync, readSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { errorLabel } from "./system-error.ts";
 
@@ -71,11 +71,22 @@ async function readInBackground(path: string, maxBytes: number): Promise<ProcRea
   }
 }
 
-export function readProcLink(path: string): ProcRead {
+/** `readLink` is for tests. */
+export function readProcLink(path: string, readLink: (path: string) => string = readlinkSync): ProcRead {
   try {
-    return { kind: "content", text: readlinkSync(path) };
+    return { kind: "content", text: readLink(path) };
   } catch (error) {
-    return procError(error);
+    const failed = procError(error);
+    // The kernel also answers EACCES if the process ends between the look-up and the read.
+    return failed.kind === "denied" && isGone(path) ? { kind: "gone" } : failed;
+  }
+}
+
+function isGone(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch (error) {
+    return procError(error).kind === "gone";
   }
 }
 

@@ -31,8 +31,8 @@ test.each(runtimes)(
 
     const answers = new Set<string>();
     while (!done.signal.aborted) {
-      const { verdict, findings, pending = [] } = await scanOn(node);
-      answers.add(verdict === "healthy" ? verdict : JSON.stringify({ verdict, findings, pending }));
+      const { verdict, findings, pending = [], problems } = await scanOn(node);
+      answers.add(verdict === "healthy" ? verdict : JSON.stringify({ verdict, findings, pending, problems }));
     }
     await churn;
     expect([...answers]).toEqual(["healthy"]);
