@@ -77,7 +77,7 @@ export function readProcLink(path: string, readLink: (path: string) => string = 
     return { kind: "content", text: readLink(path) };
   } catch (error) {
     const failed = procError(error);
-    // The kernel also answers EACCES if the process ends between the look-up and the read.
+    // The kernel also answers EACCES if the process ends while its link is being read.
     return failed.kind === "denied" && isGone(path) ? { kind: "gone" } : failed;
   }
 }
