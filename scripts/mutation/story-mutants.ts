@@ -439,8 +439,15 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/two-nodes.test.ts",
     tests: "a pod that moved",
-    broken: "torn CNI results are not seen",
-    edits: [tornResultsUnseen],
+    broken: "neither torn CNI results nor sandboxes of gone pods are seen",
+    edits: [
+      tornResultsUnseen,
+      {
+        file: `${CLASSES}/left-behind/pod-gone.ts`,
+        from: 'if (kubernetes.source !== "api") return [];',
+        to: 'if (kubernetes.source !== "none") return [];',
+      },
+    ],
   },
   {
     story: "test/cluster/two-nodes.test.ts",
