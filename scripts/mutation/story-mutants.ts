@@ -528,8 +528,8 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/boot/install/uninstall-plan.ts",
-        from: "...ours.filter((path) => !withReceipt.includes(path))",
-        to: '...ours.filter((path) => !withReceipt.includes(path) && !path.includes("after"))',
+        from: "...ours.filter((path) => !withReceipt.includes(path)), ...withReceipt]",
+        to: "...ours.filter((path) => !withReceipt.includes(path))]",
       },
     ],
   },

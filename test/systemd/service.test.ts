@@ -16,6 +16,11 @@ describe.each(LAYOUTS)("the installed hook (%s)", (layout) => {
 
       await node.check(["systemctl", "restart", node.layout.unit]);
       await until("the runtime answers again", WAIT_MS, () => node.runningPods().catch(() => undefined));
+      await until("the step after the start has ended", WAIT_MS, async () => {
+        const state = await node.show("unghost-boot-after.service", "ActiveState");
+        const endedAt = await node.show("unghost-boot-after.service", "ExecMainExitTimestampMonotonic");
+        return state === "inactive" && endedAt !== "0" ? true : undefined;
+      });
 
       expect(await node.runningPods()).toEqual(before);
       expect(await node.changes()).toEqual([]);
