@@ -439,14 +439,10 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/two-nodes.test.ts",
     tests: "a pod that moved",
-    broken: "neither torn CNI results nor sandboxes of gone pods are seen",
+    broken: "torn CNI results are not moved away",
     edits: [
       tornResultsUnseen,
-      {
-        file: `${CLASSES}/left-behind/pod-gone.ts`,
-        from: 'if (kubernetes.source !== "api") return [];',
-        to: 'if (kubernetes.source !== "none") return [];',
-      },
+      { file: "src/plan/obstacles.ts", from: ".filter(isBroken)", to: ".filter(() => false)" },
     ],
   },
   {
@@ -508,7 +504,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/systemd/service.test.ts",
-    tests: "does not touch running pods",
+    tests: "containerd\\).*does not touch running pods",
     broken: "every pod counts as dead when the runtime's service starts",
     edits: [
       { file: "src/boot/way.ts", from: "if (!fresh.isNew)", to: "if (fresh === null)" },
@@ -519,6 +515,18 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
       },
       { file: "src/evidence/candidates.ts", from: "if (cri.isReady) continue;", to: "" },
       noRecovery,
+    ],
+  },
+  {
+    story: "test/systemd/service.test.ts",
+    tests: "k3s\\).*does not touch running pods",
+    broken: "the drop-in lets a restart of the service end its pods",
+    edits: [
+      {
+        file: "src/boot/install/drop-in.ts",
+        from: "settings: [inUnitStep(settings)]",
+        to: 'settings: [inUnitStep(settings), { key: "KillMode", value: "control-group" }]',
+      },
     ],
   },
   {
