@@ -14,7 +14,7 @@ import { agentLog, healedByAgent, isHealedByAgent, makeGhost, resultCache, sandb
 /** kubelet asks the API server whether somebody may read its pods, except on this port. */
 const READ_ONLY_PORT = { readOnlyPort: 10255 };
 const IGNORE = "unghost.dev/ignore";
-/** With `make cluster-test ALL=1` the ghost appears only after so long. */
+/** How long the API server is gone before the ghost appears: ten minutes with `make cluster-test ALL=1`. */
 const LONG_OUTAGE_MS = process.env["UNGHOST_LAB_ALL"] ? 600_000 : 0;
 /** A sandbox younger than this counts as wanted, whatever is known of its pod. */
 const SETTLED_MS = 30_000;

@@ -168,7 +168,7 @@ async function sandboxesOf({ lab }: ClusterNode, uid: string) {
   return (await lab.cri.listPodSandbox(undefined, CALL)).filter(({ metadata }) => metadata?.uid === uid);
 }
 
-/** Its files of host-local; those of the cut are whole. */
+/** The files in which host-local keeps its addresses. The story's power cut does not tear them. */
 function addressesOf({ lab }: ClusterNode, sandbox: string): readonly string[] {
   const files = globSync(lab.path("/var/lib/cni/networks/cbr0/*.*.*.*"));
   return files.filter((file) => readFileSync(file, "utf8").includes(sandbox));
