@@ -45,6 +45,10 @@ export function containerdServices(store: Store): Handlers {
   serve("tasks.v1.Tasks/List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse, () => ({
     tasks: [...tasks(store)],
   }));
+  serve("tasks.v1.Tasks/Get", tasksApi.GetRequest, tasksApi.GetResponse, ({ containerId }) => {
+    for (const process of tasks(store)) if (process.id === containerId) return { process };
+    throw notFound(`task ${containerId}`);
+  });
   serve("leases.v1.Leases/List", leasesApi.ListRequest, leasesApi.ListResponse, () =>
     leasesApi.ListResponse.fromPartial({
       leases: [...store.leases].map(([id, createdAt]) => ({ id, createdAt: timestamp(createdAt) })),

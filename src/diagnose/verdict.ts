@@ -19,8 +19,10 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
   const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
   const isEndUnread = valueOr(snapshot.cri, undefined)?.containers.some(({ endUnread }) => endUnread) === true;
   const isSourceUnread = [...decisive, ...files].some((source) => source.status === "failed");
+  const isTaskUnread =
+    valueOr(snapshot.containerd, undefined)?.tasks.some(({ status }) => status === "unanswered") === true;
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
-  return isEndUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
+  return isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
 }
 
 /** A stored sandbox that the next start of the runtime brings back NotReady, with its name reserved. */

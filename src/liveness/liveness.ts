@@ -112,8 +112,11 @@ function taskSearches(tasks: NodeSigns["tasks"], ids: readonly string[]): readon
     case "failed":
       return [notRead("task")];
     case "read": {
-      const task = ids.map((id) => tasks.value.get(id)).find((one) => one !== undefined && LIVE_TASKS.has(one.status));
-      return [{ sign: "task", result: task && { sign: "task", status: task.status, pid: task.pid } }];
+      const its = ids.map((id) => tasks.value.get(id)).filter((one) => one !== undefined);
+      const live = its.find(({ status }) => LIVE_TASKS.has(status));
+      if (live !== undefined) return [{ sign: "task", result: { sign: "task", status: live.status, pid: live.pid } }];
+      const isRead = its.every(({ status }) => status === "stopped");
+      return [isRead ? { sign: "task", result: undefined } : notRead("task")];
     }
   }
 }

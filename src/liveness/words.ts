@@ -31,7 +31,7 @@ export function signInWords(found: SignOfLife): string {
 const UNREAD: Readonly<Record<Sign, string>> = {
   ready: "the runtime did not answer, so it may still live",
   container: "the runtime did not answer, so a container of it may still run",
-  task: "containerd's tasks could not be read, so one may still live",
+  task: "containerd did not report the state of its tasks, so one may still live",
   shim: "the process table could not be read, so a shim or pause may still live",
   process: "the process table could not be read, so a process of it may still live",
 };

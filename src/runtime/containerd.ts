@@ -20,7 +20,10 @@ export interface ContainerdClient {
   /** Deletes a record without CRI: only while the CRI plugin is disabled, see boot/repair. */
   deleteContainer(id: string, options: CallOptions): Promise<void>;
   deleteSandbox(id: string, options: CallOptions): Promise<void>;
+  /** containerd waits two seconds for each shim that does not answer, one after the other. */
   listTasks(options: CallOptions): Promise<readonly tasksApi.Process[]>;
+  /** Undefined if the container has no task. */
+  findTask(containerId: string, options: CallOptions): Promise<tasksApi.Process | undefined>;
   listLeases(options: CallOptions): Promise<readonly leasesApi.Lease[]>;
   deleteLease(id: string, options: CallOptions): Promise<void>;
   /** Empty on containerd 1.x, which has no sandbox store. */
@@ -55,6 +58,7 @@ const methods = {
     containersApi.DeleteContainerResponse,
   ),
   tasksList: inKubernetes(TASKS, "List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse),
+  tasksGet: inKubernetes(TASKS, "Get", tasksApi.GetRequest, tasksApi.GetResponse),
   leasesList: inKubernetes(LEASES, "List", leasesApi.ListRequest, leasesApi.ListResponse),
   leasesDelete: inKubernetes(LEASES, "Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse),
   sandboxesDelete: inKubernetes(SANDBOXES, "Delete", sandboxesApi.StoreDeleteRequest, sandboxesApi.StoreDeleteResponse),
@@ -85,6 +89,11 @@ export function openContainerd(path: string, channel: GrpcChannel = openChannel(
       await callUnary(channel, path, methods.sandboxesDelete, { sandboxId: id }, options);
     },
     listTasks: async (options) => (await callUnary(channel, path, methods.tasksList, {}, options)).tasks,
+    findTask: (containerId, options) =>
+      unless("not-found", undefined, async () => {
+        const answer = await callUnary(channel, path, methods.tasksGet, { containerId }, options);
+        return answer.process;
+      }),
     listLeases: async (options) => (await callUnary(channel, path, methods.leasesList, {}, options)).leases,
     deleteLease: async (id, options) => {
       await callUnary(channel, path, methods.leasesDelete, { id }, options);

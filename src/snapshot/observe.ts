@@ -9,7 +9,7 @@ import { openChannel } from "../runtime/grpc-channel.ts";
 import { readBoot } from "./boot.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
-import { readContainerd } from "./containerd-facts.ts";
+import { readContainerd, unansweredShims } from "./containerd-facts.ts";
 import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
 import { findNodeRuntime } from "./find-runtime.ts";
@@ -78,7 +78,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     await Promise.race([channel.sent(), runtimeInfo]);
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
     // A hung cluster may have used up the timeout: the second request has its own.
-    const settled = await rescan(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
+    const settled = await rescan(snapshot, root, () => observeContainerd(containerd, callWithin(timeoutMs)));
     return await withCniDaemons(settled, root, timeoutMs);
   } finally {
     channel.close();
@@ -207,7 +207,7 @@ async function readRuntime(
   runtimeInfo: Promise<RuntimeInfo | undefined>,
   call: Call,
 ): Promise<RuntimeFacts> {
-  const containerd = asSource(readContainerd(client, call));
+  const containerd = observeContainerd(client, call);
   const hints = async () =>
     (valueOr(await containerd, undefined)?.records ?? []).flatMap(({ labels }) => {
       const namespace = labels["io.kubernetes.pod.namespace"];
@@ -219,6 +219,11 @@ async function readRuntime(
   // One broken socket is one problem, and CRI's is the one to report.
   const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
   return { cri: flat(criSource), containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
+}
+
+async function observeContainerd(client: ContainerdClient, call: Call): Promise<Source<ContainerdFacts>> {
+  const facts = await asSource(readContainerd(client, call));
+  return facts.status === "read" ? read(facts.value, unansweredShims(facts.value)) : facts;
 }
 
 /** readCri returns its own source, with its oddities. */

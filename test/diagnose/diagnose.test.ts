@@ -55,6 +55,14 @@ describe("verdict", () => {
     expect(diagnosed({ ...dead, containers: [containerOf("a", { exit: FINISHED })] }).verdict).toBe("healthy");
   });
 
+  test("is unknown while a shim does not answer", () => {
+    const ready = { sandboxes: [sandboxOf("a", { state: "ready" })], records: [recordOf("a")] };
+    const task = { containerId: idOf("a"), pid: 9, status: "running" } as const;
+
+    expect(diagnosed({ ...ready, tasks: [task] }).verdict).toBe("healthy");
+    expect(diagnosed({ ...ready, tasks: [{ ...task, status: "unanswered" }] }).verdict).toBe("unknown");
+  });
+
   test("does not depend on logs, nor on sources that an ordinary node does not have", () => {
     const { cni } = snapshotOf();
     const without = { logs: failed<never>("no"), containerd: absent<never>("CRI-O"), netns: absent<never>("none") };

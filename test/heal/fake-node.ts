@@ -181,6 +181,7 @@ export function fakeContainerd(answers: Partial<ContainerdClient> = {}): Contain
     deleteContainer: () => unexpected("the deletion of a container"),
     deleteSandbox: () => unexpected("the deletion of a sandbox"),
     listTasks: () => unexpected("tasks"),
+    findTask: () => unexpected("a task"),
     listLeases: () => unexpected("leases"),
     deleteLease: () => unexpected("the deletion of a lease"),
     listSandboxes: () => unexpected("sandboxes"),

@@ -96,7 +96,8 @@ test.each<readonly [Task["status"], string]>([
   ["paused", "alive"],
   ["pausing", "alive"],
   ["stopped", "dead"],
-  ["unknown", "dead"],
+  ["unknown", "unproven"],
+  ["unanswered", "unproven"],
 ])("a sandbox whose task is %s is %s", (status, state) => {
   expect(liveness({ tasks: [{ containerId: ID, pid: 9, status }] }).state).toBe(state);
 });
@@ -130,7 +131,7 @@ describe('a sign that could not be read makes the result "not proven dead"', () 
       sandboxWith(),
       { ...nodeWith(), tasks: unread },
       ["task"],
-      "containerd's tasks could not be read, so one may still live",
+      "containerd did not report the state of its tasks, so one may still live",
     ],
     [
       "the process table",

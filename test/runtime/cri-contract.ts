@@ -271,6 +271,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(kinds.get(pod.id)).toBe("sandbox");
       expect(kinds.get(container)).toBe("container");
       expect(await runningTasks()).toEqual([pod.id, container].sort());
+      expect(await containerd.findTask(pod.id, CALL)).toMatchObject({ status: Status.RUNNING });
       const metadata = records.find((record) => record.id === pod.id)?.extensions["io.cri-containerd.sandbox.metadata"];
       expect(JSON.parse(new TextDecoder().decode(metadata?.value))).toMatchObject({
         Metadata: { ID: pod.id, Name: sandboxName(pod.ref), NetNSPath: expect.stringContaining("/netns/cni-") },
@@ -278,6 +279,8 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       await cri.stopPodSandbox(pod.id, CALL);
 
       expect(await runningTasks()).toEqual([]);
+      expect(await containerd.findTask(pod.id, CALL)).toBeUndefined();
+      expect(await containerd.findTask(UNKNOWN_ID, CALL)).toBeUndefined();
       expect((await containerd.findContainers([pod.id, UNKNOWN_ID], CALL)).map(({ id }) => id)).toEqual([pod.id]);
       await cri.removePodSandbox(pod.id, CALL);
       expect(await containerd.findContainers([pod.id], CALL)).toEqual([]);

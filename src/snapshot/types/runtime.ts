@@ -106,7 +106,8 @@ export interface SandboxRecord {
 export interface Task {
   readonly containerId: string;
   readonly pid: number;
-  readonly status: "unknown" | "created" | "running" | "stopped" | "paused" | "pausing";
+  /** `unanswered`: its shim did not answer containerd. */
+  readonly status: "unanswered" | "unknown" | "created" | "running" | "stopped" | "paused" | "pausing";
 }
 
 export interface Lease {
