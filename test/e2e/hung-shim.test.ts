@@ -1,13 +1,20 @@
-import { describe, expect } from "vitest";
-import { type LabNode } from "../../lab/node.ts";
+import { describe, expect, test } from "vitest";
+import type { LabNode } from "../../lab/node.ts";
 import { processesOf } from "../../lab/node-processes.ts";
-import { type LabPod, runPod } from "../../lab/pods.ts";
-import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { type LabPod, runPod, runPods } from "../../lab/pods.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { expectGone, heal } from "./healed-node.ts";
 import { AT_ONCE } from "./scanned-node.ts";
-import { UNGHOST } from "./unghost.ts";
+import { reportOf, UNGHOST } from "./unghost.ts";
 
 const APP = [{ name: "app" }, { name: "sidecar" }];
+const SLOW_RUNC = `#!/bin/sh
+case " $* " in *" kill "* | *" delete "*) sleep 1 ;; esac
+exec runc "$@"
+`;
+const USE_SLOW_RUNC = `[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  BinaryName = "/opt/runc"
+`;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("shims that do not answer", { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("are named, and hide neither each other nor a ghost", async (runtime) => {
@@ -35,17 +42,37 @@ describe.skipIf(NO_REAL_NODE !== undefined)("shims that do not answer", { timeou
     for (const pod of hung) await signalShim(node, pod, "CONT");
     expect(await scanAsUsersDo(node)).toEqual({ verdict: "healthy", findings: [], problems: [] });
   });
+
+  // A shim answers no question about a task while runc works on it, and containerd's list asks one shim after the other.
+  test("at once, because runc is slow, are waited for: every scan is healthy while pods are deleted", async () => {
+    const node = await start({ runtimeConfig: USE_SLOW_RUNC });
+    await node.writeFile("/opt/runc", SLOW_RUNC, 0o755);
+    const pods = await runPods(node, 6, { containers: APP });
+
+    let areDeleted = false;
+    const deletion = Promise.all(pods.map((pod) => deletePod(node, pod))).finally(() => {
+      areDeleted = true;
+    });
+    const answers = new Set<string>();
+    while (!areDeleted) {
+      const { verdict, problems } = await scanAsUsersDo(node, ["--no-kube"]);
+      answers.add([verdict, ...problems].join(" "));
+    }
+    await deletion;
+    expect([...answers]).toEqual(["healthy"]);
+  });
 });
 
 /** With the default timeout. */
-async function scanAsUsersDo(node: LabNode) {
-  const { stdout } = await node.exec([UNGHOST, "scan", "-o", "json", ...AT_ONCE]);
-  const { verdict, findings, problems } = JSON.parse(stdout);
-  return {
-    verdict,
-    findings: findings.map(({ id }: { readonly id: string }) => id),
-    problems: problems.map(({ problem }: { readonly problem: string }) => problem),
-  };
+async function scanAsUsersDo(node: LabNode, flags: readonly string[] = AT_ONCE) {
+  const { verdict, findings, problems } = reportOf(await node.exec([UNGHOST, "scan", "-o", "json", ...flags]));
+  return { verdict, findings: findings.map(({ id }) => id), problems: problems.map(({ problem }) => problem) };
+}
+
+async function deletePod({ cri }: LabNode, { sandboxId, containerIds }: LabPod): Promise<void> {
+  for (const id of containerIds) await cri.stopContainer(id, 0, CALL);
+  await cri.stopPodSandbox(sandboxId, CALL);
+  await cri.removePodSandbox(sandboxId, CALL);
 }
 
 async function signalShim(node: LabNode, { sandboxId }: LabPod, signal: "STOP" | "CONT"): Promise<void> {
