@@ -8,7 +8,7 @@ import { HANG_ONCE, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
 import { HANG_GUARD_MS, scanOn, sharedCluster, unghostOn, WAIT_MS } from "./lab-cluster.ts";
-import { agentLog, healsNewGhost, makeGhost, resultCache } from "./pod-ghost.ts";
+import { agentLog, healsNewGhost, isHealedByAgent, makeGhost, resultCache } from "./pod-ghost.ts";
 
 // containerd 1.6 cannot stop a sandbox with a torn cached result.
 const story = sharedCluster({ nodes: 2, runtime: "1.6", kubelet: { runtimeRequestTimeout: "5s" } });
@@ -146,6 +146,7 @@ test(
         (await metrics(node)).includes("unghost_circuit_breaker_open 0\n") ? true : undefined,
       );
     }
+    expect(nodes.map((node, index) => isHealedByAgent(node, ghosts[index] ?? ""))).toEqual([false, false]);
     await healsNewGhost(nodes[0], pods[0]);
   },
   HANG_GUARD_MS,
