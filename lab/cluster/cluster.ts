@@ -43,6 +43,19 @@ export interface Cluster {
   destroy(): Promise<void>;
 }
 
+interface EventList {
+  readonly items: readonly {
+    readonly involvedObject: { readonly name?: string };
+    readonly reason?: string;
+    readonly message?: string;
+    readonly count?: number;
+  }[];
+}
+
+/** Of the pods that keep a story waiting. */
+const MOST_EXPLAINED = 3;
+const LAST_EVENTS = 4;
+
 /** Only a hang guard. */
 const WAIT_MS = 300_000;
 const POLL_MS = 250;
@@ -89,6 +102,17 @@ function clusterOf(controlPlane: ControlPlane, nodes: readonly ClusterNode[], de
     return items;
   }
 
+  async function lastEvents(of: readonly PodObject[]): Promise<string> {
+    const { items } = await api.get<EventList>("/api/v1/namespaces/default/events");
+    return of
+      .slice(0, MOST_EXPLAINED)
+      .flatMap(({ metadata: { name } }) => {
+        const its = items.filter(({ involvedObject }) => involvedObject.name === name).slice(-LAST_EVENTS);
+        return its.map(({ reason, message, count = 1 }) => `${name}: ${count} x ${reason}: ${message}`);
+      })
+      .join("\n");
+  }
+
   async function condition({ name }: ClusterNode, type: string): Promise<Condition | undefined> {
     const { status } = await api.get<NodeObject>(`/api/v1/nodes/${name}`);
     return status.conditions?.find((one) => one.type === type);
@@ -113,7 +137,12 @@ function clusterOf(controlPlane: ControlPlane, nodes: readonly ClusterNode[], de
         return seen.length === count && seen.every(isIt) ? seen : undefined;
       };
       const what = () => `${count} pods are as asked; seen: ${seen.map(inOneLine).join("; ")}`;
-      return await until(what, timeoutMs, probe, POLL_MS);
+      try {
+        return await until(what, timeoutMs, probe, POLL_MS);
+      } catch (error) {
+        const reasons = await lastEvents(seen.filter((pod) => !isIt(pod))).catch(String);
+        throw new Error(`${error instanceof Error ? error.message : String(error)}\n${reasons}`, { cause: error });
+      }
     },
     condition,
     waitForCondition: (of, type, isIt) => {

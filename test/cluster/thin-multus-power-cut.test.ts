@@ -3,9 +3,10 @@ import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThinMultusIn } from "../../lab/cluster/multus.ts";
 import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, scanOn, stopFails, storyRuntimes, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, stopFails, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 
 const PODS = names("web", 24);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
@@ -23,9 +24,9 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
     const { actions = [], findings, verdict } = reportOf(healed);
     expect(findings).toEqual([]);
     expect(actions.filter(({ outcome }) => outcome !== "healed")).toEqual([]);
-    // On a busy machine multus can time out in the ADD of a new pod: reported as degraded until kubelet retries.
+    // Degraded if multus timed out in the ADD of a new pod.
     expect([healed.code, verdict]).toEqual(verdict === "degraded" ? [1, "degraded"] : [0, "healthy"]);
-    await story.waitForPods(PODS.length, runsAgain);
+    await healUntilAllRun(story);
     expect((await unghostOn(node, "heal", "--yes")).code).toBe(0);
     expect(await scanOn(node)).toMatchObject({ verdict: "healthy", findings: [] });
   },
@@ -48,12 +49,34 @@ test.each(storyRuntimes(runtimes, ["2.3"]))(
   HANG_GUARD_MS,
 );
 
+/**
+ * In an ADD this multus waits 2.5 seconds for the API server, which is too short for many pods at once on a busy machine,
+ * and its DEL fails after an ADD that failed: the pod is a ghost before the story begins.
+ */
+const AT_ONCE = 6;
+
 async function withThinMultus(runtime: RuntimeVersion): Promise<Cluster> {
   const story = await cluster({ runtime });
   await useThinMultusIn(story, "4.3.0");
-  await story.apply(podObjects(PODS, story.node.name));
-  await story.waitForPods(PODS.length, isReady);
+  for (let count = AT_ONCE; count <= PODS.length; count += AT_ONCE) {
+    await story.apply(podObjects(PODS.slice(count - AT_ONCE, count), story.node.name));
+    await story.waitForPods(count, isReady);
+  }
   return story;
+}
+
+/** Kubelet creates all pods at once after the heal, and those whose ADD failed are healed like the others. */
+async function healUntilAllRun(story: Cluster): Promise<void> {
+  await until(
+    "all pods run again",
+    WAIT_MS,
+    async () => {
+      if ((await story.pods()).every(runsAgain)) return true;
+      if ((await scanOn(story.node)).findings.length > 0) await unghostOn(story.node, "heal", "--yes");
+      return undefined;
+    },
+    1000,
+  );
 }
 
 function runsAgain(pod: PodObject): boolean {
