@@ -49,8 +49,10 @@ test("the agent's pod starts when no other pod can, and restores the others afte
     await story.waitForPods(PODS.length + 1, (pod) => isReady(pod) && restartsOf(pod) >= cuts);
   }
 
-  const healed = await story.kubectl("get", "events", "-A", `-o=jsonpath=${HEALED_OBJECTS}`);
-  expect(healed).toContain("default/web-");
+  const healed = await until("the agent has published its heals", WAIT_MS, async () => {
+    const objects = await story.kubectl("get", "events", "-A", `-o=jsonpath=${HEALED_OBJECTS}`);
+    return objects.includes("default/web-") ? objects : undefined;
+  });
   // The agent's own sandbox has no CNI network: no torn file can make it a ghost.
   expect(healed).not.toContain(agent.metadata.name);
 });
