@@ -44,7 +44,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("shims that do not answer", { timeou
   });
 
   // A shim answers no question about a task while runc works on it, and containerd's list asks one shim after the other.
-  test("at once, because runc is slow, are waited for: every scan is healthy while pods are deleted", async () => {
+  test("for a second, because runc is slow: every scan is healthy while pods are deleted", async () => {
     const node = await start({ runtimeConfig: USE_SLOW_RUNC });
     await node.writeFile("/opt/runc", SLOW_RUNC, 0o755);
     const pods = await runPods(node, 6, { containers: APP });
