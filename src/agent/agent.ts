@@ -112,7 +112,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
         concurrency: options.concurrency,
         cniCacheDir: options.observe.cniCacheDir,
         waits: WAITS,
-        ...(cluster.open === undefined ? {} : { cluster: cluster.open }),
+        cluster: cluster.open,
         interruption: options.interruption,
         onWarning: (warning) => log.warn({ warning }, "journal warning"),
       }),

@@ -25,7 +25,7 @@ function runOf(records: readonly HistoryRecord[]): HealRun {
   return {
     run: first?.run ?? "",
     at: first?.at ?? "",
-    ...(first?.by === undefined ? {} : { by: first.by }),
+    by: first?.by,
     ...(Number.isFinite(seconds) && seconds >= 0 ? { seconds } : {}),
     items: items.slice(0, MAX_ITEMS),
     more: Math.max(0, items.length - MAX_ITEMS),
@@ -43,7 +43,7 @@ function itemOf(records: readonly HistoryRecord[]): HealItem {
     subject: pod === undefined ? (first?.subject.path ?? first?.subject.name ?? "") : `${pod.namespace}/${pod.name}`,
     outcome: outcomeOf(records, failed),
     did: [...new Set(did)],
-    ...(failed?.detail === undefined ? {} : { reason: failed.detail }),
+    reason: failed?.detail,
     undo: records.filter(isUndoable).map(({ id }) => id),
   };
 }

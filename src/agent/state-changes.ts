@@ -181,9 +181,9 @@ function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }:
     ...(outcome === "healed" ? { done: doneInWords(action, undone) } : {}),
     ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid } }),
     outcome,
-    ...(reason === undefined ? {} : { reason }),
-    ...(journalId === undefined ? {} : { journalId }),
-    ...(undo === undefined ? {} : { undo }),
+    reason,
+    journalId,
+    undo,
     seconds,
   };
 }

@@ -78,7 +78,7 @@ function optionsIn(args: readonly string[]): { readonly config?: string; readonl
   };
   const config = value("--config", "-c", "-config");
   const root = value("--root", "-root");
-  return { ...(config === undefined ? {} : { config }), ...(root === undefined ? {} : { root }) };
+  return { config, root };
 }
 
 function none(reason: string, flag: string): FoundFiles {

@@ -32,8 +32,8 @@ export async function runChild(command: readonly string[], options: RunOptions):
   if (signal?.aborted === true) return { end: { kind: "aborted" }, stdout: "", stderr: "" };
   const child = startChild(command, {
     stdio: [stdinFd ?? (input === undefined ? "ignore" : "pipe"), "pipe", "pipe"],
-    ...(env === undefined ? {} : { env }),
-    ...(graceMs === undefined ? {} : { graceMs }),
+    env,
+    graceMs,
   });
   const stdout = collect(child.stdout, maxOutputBytes);
   const stderr = collect(child.stderr, maxOutputBytes);

@@ -25,7 +25,7 @@ export function processIo(): Io {
     stdoutIsTerminal: isTerminal(STDOUT),
     stdinIsTerminal: isTerminal(STDIN),
     columns: screenColumns ?? PLAIN_COLUMNS,
-    ...(screenColumns === undefined ? {} : { screenColumns }),
+    screenColumns,
     stdin: () => process.stdin,
   };
 }

@@ -82,7 +82,7 @@ function duplicateFound(
   const pod = kind === "sandbox" ? parseSandboxName(name) : undefined;
   return {
     severity: "critical",
-    subject: { type: kind === "sandbox" ? "record" : "container", name, ...(pod === undefined ? {} : { pod }) },
+    subject: { type: kind === "sandbox" ? "record" : "container", name, pod },
     summary: `${records.length} ${kind} records carry the name ${name}, and the runtime refuses to start because of it; ${whichToRemove(living.length, processes)}`,
     evidence: evidenceFor(
       [...living, ...others].map(

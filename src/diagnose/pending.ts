@@ -62,10 +62,10 @@ function pendingCreations(view: NodeView): readonly Pending[] {
     return [
       {
         reason: creationReason(reported.length > 0, creation.ageMs),
-        ...(pod === undefined ? {} : { pod }),
+        pod,
         sandboxId: creation.id,
         since: new Date(view.snapshot.observedAt.getTime() - creation.ageMs),
-        ...(creation.plugin === undefined ? {} : { waitsFor: plugin(creation.plugin) }),
+        waitsFor: creation.plugin && plugin(creation.plugin),
         reported: newest(reported),
         becomesFindingAt: new Date(creationDueAt(creation, view)),
       },
@@ -98,7 +98,7 @@ function pendingRemovals(view: NodeView): readonly Pending[] {
         pod: sandbox.pod,
         sandboxId: sandbox.id,
         since: earliest([startedAt, ...reported.map(({ at }) => at)]) ?? observedAt,
-        ...(del === undefined ? {} : { waitsFor: plugin(del) }),
+        waitsFor: del === undefined ? undefined : plugin(del),
         reported: newest(reported),
         ...(startedAt === undefined
           ? {}
@@ -177,7 +177,7 @@ function newest(reports: readonly CallReport[]): readonly Reported[] {
       if (last === undefined) return [];
       const { by, code, operation, at, message } = last;
       const count = group.reduce((sum, one) => sum + one.count, 0);
-      return [{ by, code, operation, ...(at === undefined ? {} : { at }), count, message }];
+      return [{ by, code, operation, at, count, message }];
     })
     .toSorted((one, other) => (other.at?.getTime() ?? 0) - (one.at?.getTime() ?? 0))
     .slice(0, MAX_REPORTED);

@@ -121,5 +121,5 @@ function lastFailed(view: NodeView): Pick<PodCreation, "lastFailure"> {
   const last = callReports(view).findLast(({ operation, code }) => operation === "create" && code !== "volume");
   if (last === undefined) return {};
   const { at, code, pod, message } = last;
-  return { lastFailure: { ...(at === undefined ? {} : { at }), code, ...(pod === undefined ? {} : { pod }), message } };
+  return { lastFailure: { at, code, pod, message } };
 }

@@ -40,7 +40,7 @@ export function ok(id: string, detail: string): Check {
 }
 
 export function missing(id: string, detail: string, neededFor: string, next?: string): Check {
-  return { id, status: "missing", detail, neededFor, ...(next === undefined ? {} : { next }) };
+  return { id, status: "missing", detail, neededFor, next };
 }
 
 export function absentCheck(id: string, detail: string): Check {

@@ -43,7 +43,7 @@ export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[]
   for (const { namespace, name, uid } of pods) {
     const key = `${namespace}/${name}`;
     const known = byName.get(key)?.uid ?? uid;
-    byName.set(key, { namespace, name, ...(known === undefined ? {} : { uid: known }) });
+    byName.set(key, { namespace, name, uid: known });
   }
   return [...byName].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, pod]) => pod);
 }

@@ -67,7 +67,7 @@ export function sortSandboxes(view: NodeView): Sorted {
       sandbox,
       about,
       evidence: evidenceOfDeath(liveness, about),
-      ...(retained === undefined ? {} : { retained }),
+      retained,
     });
   }
   return { candidates, kept };

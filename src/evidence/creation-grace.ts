@@ -24,7 +24,7 @@ export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeVi
   if (named !== undefined) return named;
   if (plugin?.pod === undefined) return undefined;
   const { namespace, name, uid } = plugin.pod;
-  return { namespace, name, ...(uid === undefined ? {} : { uid }) };
+  return { namespace, name, uid };
 }
 
 /** When a creation in flight counts as stuck, in milliseconds since 1970. */

@@ -60,11 +60,11 @@ function reportOf({ operation, sandboxId, error, line }: FailedOperation, now: D
       by: envelope.format === "klog" ? "kubelet" : "runtime",
       code: codeIn(error),
       operation: operation === "run" ? "create" : "remove",
-      ...(at === undefined ? {} : { at }),
+      at,
       count: 1,
       message: shortened(error),
-      ...(pod === undefined ? {} : { pod }),
-      ...(id === undefined ? {} : { sandboxId: id }),
+      pod,
+      sandboxId: id,
     },
   ];
 }
@@ -89,10 +89,10 @@ function reportInEvent({ namespace, pod, uid, reason, message, count, at }: PodE
       by: "kubernetes",
       code: isVolume ? "volume" : codeIn(error),
       operation,
-      ...(at === undefined ? {} : { at }),
+      at,
       count,
       message: shortened(error),
-      pod: { namespace, name: pod, ...(uid === undefined ? {} : { uid }) },
+      pod: { namespace, name: pod, uid },
     },
   ];
 }
@@ -135,7 +135,7 @@ function podIn({ message, error = "", fields }: LogEnvelope, answer: string): Pe
   const [, podNamespace, podName] = KLOG_POD.exec(fields.get("pod") ?? "") ?? [];
   if (podNamespace === undefined || podName === undefined) return undefined;
   const podUid = fields.get("podUID");
-  return { namespace: podNamespace, name: podName, ...(podUid === undefined ? {} : { uid: podUid }) };
+  return { namespace: podNamespace, name: podName, uid: podUid };
 }
 
 const LONGEST_MESSAGE = 300;

@@ -23,7 +23,7 @@ export function sandboxDetected(
       sandboxId: sandbox.id,
       name,
       pod,
-      ...(what.path === undefined ? {} : { path: what.path }),
+      path: what.path,
     },
     summary: what.summary,
     evidence: [...evidence, ...what.evidence],

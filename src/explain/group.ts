@@ -67,6 +67,6 @@ function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Grou
     pods: [...pods.values()],
     sandboxIds: [...sandboxIds],
     alternatives,
-    ...(surest.decides === undefined ? {} : { decides: surest.decides }),
+    decides: surest.decides,
   };
 }

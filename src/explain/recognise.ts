@@ -60,7 +60,7 @@ export function recogniseLevel(line: string): Recognition {
     confidence: signature.confidence,
     ...subject,
     line,
-    ...(signature.decides === undefined ? {} : { decides: signature.decides }),
+    decides: signature.decides,
   }));
   return { level, matches };
 }

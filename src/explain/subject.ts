@@ -97,7 +97,7 @@ const PODS: readonly PodPattern[] = [
 export function subjectOf(text: string): LogSubject {
   const sandboxId = firstGroup(SANDBOX_IDS, text);
   const found = firstPod(text);
-  return { ...(sandboxId === undefined ? {} : { sandboxId }), ...(found === undefined ? {} : { pod: found }) };
+  return { sandboxId, pod: found };
 }
 
 function firstGroup(patterns: readonly RegExp[], text: string): string | undefined {
@@ -126,7 +126,7 @@ function pod(
   return {
     namespace,
     name,
-    ...(uid === undefined ? {} : { uid }),
-    ...(attempt === undefined ? {} : { attempt: Number(attempt) }),
+    uid,
+    attempt: attempt === undefined ? undefined : Number(attempt),
   };
 }

@@ -72,7 +72,7 @@ function leaseObject(ref: LeaseRef, seen: Lease | undefined, wish: LeaseWish): o
     metadata: {
       ...ref,
       annotations,
-      ...(seen === undefined ? {} : { resourceVersion: seen.resourceVersion }),
+      resourceVersion: seen?.resourceVersion,
     },
     spec: {
       // Omitted instead of empty: newer servers refuse an empty name.

@@ -52,7 +52,7 @@ const STALE_AFTER_MS = 150;
 export async function runPipeline(shown: Planned, options: PipelineOptions): Promise<Outcome<Healing>> {
   const { cniCacheDir, session: sessionOptions, waits } = options;
   const askedAt = performance.now();
-  const access = { hostRoot: sessionOptions.hostRoot, cniCacheDir, ...(waits === undefined ? {} : { waits }) };
+  const access = { hostRoot: sessionOptions.hostRoot, cniCacheDir, waits };
   const runtime = openRuntime(shown.snapshot, access);
   // Starts reading the facts for the proofs while the session opens.
   runtime.facts.begin();

@@ -35,7 +35,7 @@ export function absent<T>(reason: string): Source<T> {
 }
 
 export function failed<T>(message: string, next?: string, code?: string): Source<T> {
-  const error = { message, ...(next === undefined ? {} : { next }), ...(code === undefined ? {} : { code }) };
+  const error = { message, next, code };
   return { status: "failed", error };
 }
 

@@ -34,10 +34,10 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
   const { ca, cert, key, serverName, insecure } = access.tls;
   const tls = {
     rejectUnauthorized: !insecure,
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(serverName === undefined ? {} : { servername: serverName }),
+    ca,
+    cert,
+    key,
+    servername: serverName,
   };
   // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");

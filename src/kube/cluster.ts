@@ -84,7 +84,7 @@ export async function readAll<Parsed, Item>(
     query: query(node),
     item: schema,
     ...(metadataOnly ? { accept: METADATA_LIST } : {}),
-    ...(notOlderThan === undefined ? {} : { notOlderThan }),
+    notOlderThan,
   });
   return items.map((item) => reduce(item, node)).filter((item) => item !== undefined);
 }

@@ -61,7 +61,7 @@ export async function readEvents(
       message: text,
       count: series?.count ?? count ?? 1,
       ...(uid ? { uid } : {}),
-      ...(at === undefined ? {} : { at }),
+      at,
     };
     last.set(`${namespace}/${name}/${reason}`, event);
   }

@@ -60,7 +60,7 @@ export async function kubeconfigAccess(path: string, readText: ReadText): Promis
     server: new URL(server),
     tls,
     from: path,
-    ...(token === undefined ? {} : { token }),
+    token,
     ...(tls.cert === undefined
       ? {}
       : { certificate: readClientCertificate(tls.cert, `the client certificate of ${path}`) }),
@@ -138,9 +138,9 @@ function readTls(cluster: Cluster, user: User, where: Where): ApiTls {
   const serverName = cluster["tls-server-name"];
   return {
     insecure: cluster["insecure-skip-tls-verify"] ?? false,
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
+    ca,
+    cert,
+    key,
     ...(serverName ? { serverName } : {}),
   };
 }
@@ -187,7 +187,7 @@ function readClientCertificate(certificate: string, place: string): ClientCertif
     const { X509Certificate } = process.getBuiltinModule("node:crypto");
     const { subject, validTo } = new X509Certificate(certificate);
     const node = NODE_SUBJECT.exec(subject)?.[1];
-    return { expiresAt: new Date(validTo), ...(node === undefined ? {} : { node }) };
+    return { expiresAt: new Date(validTo), node };
   } catch (error) {
     throw new KubeError("unusable", `${place} is not a certificate`, error);
   }

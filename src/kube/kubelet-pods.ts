@@ -49,7 +49,7 @@ export async function askKubelet({ urls, credentials, serving, timeoutMs }: Kube
     const pods = await orKubeError(podsFrom(url, { ...clientCertificate(own), insecure: true }, own, timeoutMs));
     if (!(pods instanceof KubeError)) return { pods };
   }
-  return { pods: [], ...(problem === undefined ? {} : { problem }) };
+  return { pods: [], problem };
 }
 
 async function askVerified(
@@ -66,7 +66,7 @@ async function askVerified(
     ...clientCertificate(own),
     insecure: false,
     ca: known.join("\n"),
-    ...(serving.name === undefined ? {} : { serverName: serving.name }),
+    serverName: serving.name,
   };
   return await orKubeError(podsFrom(url, tls, own, timeoutMs));
 }
@@ -91,7 +91,7 @@ async function podsFrom(
   const token = own?.token;
   const api = openApi(
     // The connection does not send a token that is not safe on it.
-    { server, tls, from: own?.from ?? "no credentials", ...(token === undefined ? {} : { token }) },
+    { server, tls, from: own?.from ?? "no credentials", token },
     { timeoutMs },
   );
   try {

@@ -46,11 +46,11 @@ export function podState(pod: Pod): PodState {
   const csi = csiMounts(pod);
   return {
     ...(sandboxUid(pod) === metadata.uid ? {} : { objectUid: metadata.uid }),
-    ...(controller === undefined ? {} : { controller }),
+    controller,
     ...(waiting.length === 0 ? {} : { waiting }),
     ...(restarts === 0 ? {} : { restarts }),
-    ...(crash === undefined ? {} : { crash }),
-    ...(csi === undefined ? {} : { csi }),
+    crash,
+    csi,
   };
 }
 

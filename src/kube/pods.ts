@@ -34,7 +34,7 @@ export async function getPod(api: Api, { namespace, name }: PodName): Promise<Fr
     node: spec?.nodeName ?? "",
     terminating: Boolean(metadata.deletionTimestamp),
     ignored: isIgnored(metadata),
-    ...(state.controller === undefined ? {} : { controller: state.controller }),
+    controller: state.controller,
     down: isDown(state),
   };
 }

@@ -43,7 +43,7 @@ export async function readUnattached(
     node: node.name,
     isAwaited,
     most: following.most(),
-    ...(node.volumes === undefined ? {} : { volumes: node.volumes }),
+    volumes: node.volumes,
   });
   if (known === undefined) return undefined;
   const here = known.here

@@ -95,11 +95,11 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
       outcome,
       ...restartsOf(action, undone),
       ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),
-      ...(reason === undefined ? {} : { reason }),
-      ...(code === undefined ? {} : { code }),
-      ...(journalId === undefined ? {} : { journalId }),
-      ...(logsSavedTo === undefined ? {} : { logsSavedTo }),
-      ...(undo === undefined ? {} : { undo: [...undo] }),
+      reason,
+      code,
+      journalId,
+      logsSavedTo,
+      undo: undo && [...undo],
       seconds,
     })),
     remaining: report.findings.map(({ id }) => id),
@@ -148,14 +148,14 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
   const others = sources.flatMap(([name, source]) => {
     if (source.status === "failed") {
       const { message, next, code } = source.error;
-      const more = { ...(next === undefined ? {} : { next }), ...(code === undefined ? {} : { code }) };
+      const more = { next, code };
       return [{ source: name, problem: message, ...more }];
     }
     if (source.status === "absent") return [];
     return source.oddities.map(({ path, reason, code }) => ({
       source: name,
       problem: `${path}: ${reason}`,
-      ...(code === undefined ? {} : { code }),
+      code,
     }));
   });
   const hangsMs = snapshot.cri.status === "read" ? snapshot.cri.value.statusHangsMs : undefined;

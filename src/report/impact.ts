@@ -14,7 +14,8 @@ export function impactOf(
   const pods = blockedPodsOf(finding);
   return {
     kind: kindOf(finding),
-    ...(since === undefined ? {} : { since: since.at.toISOString(), sinceSource: since.source }),
+    since: since?.at.toISOString(),
+    sinceSource: since?.source,
     ...(pods.length === 0 ? {} : { blockedPods: pods.map((pod) => ({ ...pod })) }),
     ...(addresses === 0 ? {} : { blockedAddresses: addresses }),
   };

@@ -19,11 +19,11 @@ export function reportedPending({
 }: Pending): ReportedPending {
   return {
     ...rest,
-    ...(pod === undefined ? {} : { pod: { ...pod } }),
+    pod: pod && { ...pod },
     since: since.toISOString(),
-    ...(waitsFor === undefined ? {} : { waitsFor: flat(waitsFor) }),
-    reported: reported.map(({ at, ...one }) => ({ ...one, ...(at === undefined ? {} : { at: at.toISOString() }) })),
-    ...(becomesFindingAt === undefined ? {} : { becomesFindingAt: becomesFindingAt.toISOString() }),
+    waitsFor: waitsFor === undefined ? undefined : flat(waitsFor),
+    reported: reported.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() })),
+    becomesFindingAt: becomesFindingAt?.toISOString(),
   };
 }
 
@@ -37,7 +37,7 @@ export function reportedCreation({ able, lastSuccess, lastFailure, blockedPods }
     ...(lastSuccess === undefined
       ? {}
       : { lastSuccess: { at: lastSuccess.at.toISOString(), pod: { ...lastSuccess.pod } } }),
-    ...(lastFailure === undefined ? {} : { lastFailure: reportedFailure(lastFailure) }),
+    lastFailure: lastFailure === undefined ? undefined : reportedFailure(lastFailure),
     blockedPods: blockedPods.map((pod) => ({ ...pod })),
   };
 }
@@ -45,8 +45,8 @@ export function reportedCreation({ able, lastSuccess, lastFailure, blockedPods }
 function reportedFailure({ at, pod, ...rest }: NonNullable<PodCreation["lastFailure"]>) {
   return {
     ...rest,
-    ...(at === undefined ? {} : { at: at.toISOString() }),
-    ...(pod === undefined ? {} : { pod: { ...pod } }),
+    at: at?.toISOString(),
+    pod: pod && { ...pod },
   };
 }
 

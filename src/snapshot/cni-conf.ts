@@ -145,7 +145,7 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
     cniVersion: conf.cniVersion,
     plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: isInstalled(root, searched, type) })),
     loopbackFound: isInstalled(root, binDirs, "loopback"),
-    ...(multus === undefined ? {} : { multus }),
+    multus,
   };
 }
 

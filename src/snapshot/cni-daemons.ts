@@ -61,8 +61,8 @@ export async function readCniDaemons(where: {
         socket: printable(socket),
         plugins: [...plugins],
         state,
-        ...(since === undefined ? {} : { since }),
-        ...(listener === undefined ? {} : { listener }),
+        since,
+        listener,
       };
     }),
   );

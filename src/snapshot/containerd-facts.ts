@@ -115,7 +115,7 @@ function toRecord(container: Container): ContainerRecord {
     kind,
     createdAt: container.createdAt,
     labels: container.labels,
-    ...(metadata === undefined ? {} : { sandbox: metadata }),
+    sandbox: metadata,
   };
 }
 
@@ -125,7 +125,7 @@ function toSandboxRecord(sandbox: Sandbox): SandboxRecord {
     id: sandbox.sandboxId,
     createdAt: sandbox.createdAt,
     labels: sandbox.labels,
-    ...(metadata === undefined ? {} : { sandbox: metadata }),
+    sandbox: metadata,
   };
 }
 

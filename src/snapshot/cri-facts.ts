@@ -115,8 +115,8 @@ export async function readCri(
     conditions,
     sandboxes,
     containers,
-    ...(cniDirs === undefined ? {} : { cniDirs }),
-    ...(statusHangsMs === undefined ? {} : { statusHangsMs }),
+    cniDirs,
+    statusHangsMs,
   };
   return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
 }

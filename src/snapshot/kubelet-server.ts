@@ -38,7 +38,7 @@ export async function findKubeletServer(root: string, signal: AbortSignal): Prom
     const kubeconfig = flagOf(kubelet.argv, "kubeconfig");
     if (urls.length === 0) continue;
     const serving = readServingCertificate(kubelet, root);
-    return { urls, ...(kubeconfig === undefined ? {} : { kubeconfig }), ...(serving === undefined ? {} : { serving }) };
+    return { urls, kubeconfig, serving };
   }
   return undefined;
 }
@@ -97,7 +97,7 @@ function parse(text: string): ServingCertificate | undefined {
   const [leaf, ...others] = text.match(CERTIFICATES) ?? [];
   if (leaf === undefined) return undefined;
   const name = nameIn(leaf);
-  return { pem: [leaf, ...others].join("\n"), ...(name === undefined ? {} : { name }) };
+  return { pem: [leaf, ...others].join("\n"), name };
 }
 
 function nameIn(leaf: string): string | undefined {

@@ -53,8 +53,8 @@ export function readKubeletVolumes(root: string, kubeletRoot: string): Source<re
     found.push({
       path: shown(path),
       name,
-      ...(podUid === undefined ? {} : { podUid }),
-      ...(data === undefined ? {} : { data }),
+      podUid,
+      data,
     });
   }
 

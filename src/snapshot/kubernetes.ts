@@ -90,8 +90,8 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
       node: facts.node?.ignored ?? false,
       namespaces: facts.ignoredNamespaces,
     },
-    ...(facts.unattached === undefined ? {} : { unattached: facts.unattached }),
-    ...(facts.events === undefined ? {} : { events: facts.events }),
+    unattached: facts.unattached,
+    events: facts.events,
     ...(dirs.status === "read" ? {} : { kubeletUnread: true }),
     ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),
   };
@@ -152,7 +152,7 @@ async function readKubeletPods({
   const { pods, ...rest } = await askKubelet({
     ...server,
     timeoutMs,
-    ...(credentials === undefined ? {} : { credentials }),
+    credentials,
   });
   return { pods: pods.map(({ uid, ...pod }) => ({ ...pod, uid: podUid(uid) })), ...rest };
 }

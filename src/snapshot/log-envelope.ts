@@ -72,7 +72,7 @@ function parseLogrus(line: string): LogEnvelope | undefined {
 function logrusOf(values: ReadonlyMap<string, string>, message: string): LogEnvelope {
   const error = values.get("error");
   const level = levelOf(values.get("level"));
-  return { format: "logrus", level, message, ...(error === undefined ? {} : { error }), fields: values };
+  return { format: "logrus", level, message, error, fields: values };
 }
 
 function levelOf(level: string | undefined): LogEnvelope["level"] {
@@ -101,7 +101,7 @@ function parseKlog(line: string): LogEnvelope | undefined {
   const [first] = read.values.keys();
   const error = first === "err" ? read.values.get("err") : undefined;
   const level = KLOG_LEVELS[header[1] as keyof typeof KLOG_LEVELS];
-  return { format: "klog", level, message: text, ...(error === undefined ? {} : { error }), fields: read.values };
+  return { format: "klog", level, message: text, error, fields: read.values };
 }
 
 /**
@@ -116,7 +116,7 @@ function parseJsonLine(line: string): LogEnvelope | undefined {
   if (!values.has("caller")) return undefined;
   const error = values.get("err");
   const level = error === undefined ? "info" : "error";
-  return { format: "klog", level, message, ...(error === undefined ? {} : { error }), fields: values };
+  return { format: "klog", level, message, error, fields: values };
 }
 
 function textValuesOf(line: string): ReadonlyMap<string, string> | undefined {

@@ -53,11 +53,11 @@ function containerIn(id: string, bucket: BoltBucket): StoredContainer {
   const common = { id, createdAt: createdAtIn(bucket), labels };
   if (label === "sandbox") {
     const sandbox = sandboxMetadataIn(bucket, SANDBOX_EXTENSION);
-    return { ...common, kind: "sandbox", ...(sandbox === undefined ? {} : { sandbox }) };
+    return { ...common, kind: "sandbox", sandbox };
   }
   if (label === "container") {
     const container = containerMetadataIn(bucket);
-    return { ...common, kind: "container", ...(container === undefined ? {} : { container }) };
+    return { ...common, kind: "container", container };
   }
   return { ...common, kind: "other" };
 }

@@ -48,7 +48,7 @@ export async function readMultusDaemon(
     socket: multus.socket,
     state,
     process: { pid, startedSecondsAfterBoot, isStopped, ...(daemon.holdsSocket ? containerOf(root, stat) : {}) },
-    ...(cpu === undefined ? {} : { cpu }),
+    cpu,
   };
 }
 

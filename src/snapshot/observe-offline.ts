@@ -46,6 +46,6 @@ export async function observeOffline(options: OfflineOptions): Promise<OfflineFa
     metadata: readMetadataFile({ hostRoot: root, containerdRoot }),
     processes,
     cni: { results, hostLocal },
-    ...(containerdVersion === undefined ? {} : { containerdVersion }),
+    containerdVersion,
   };
 }

@@ -188,7 +188,7 @@ async function observeWith(
     pidNamespace: comparePidNamespace(root),
     logs,
     kubernetes,
-    ...(multusDaemon === undefined ? {} : { multusDaemon }),
+    multusDaemon,
     csi,
     kernel,
   };
@@ -251,5 +251,5 @@ async function describeRuntime(
   if (runtimeInfo === undefined) return { endpoint, reachable: false, name: "", version: "" };
   const process = valueOr(await findRuntimeProcess({ root, socketPath: path, table }), undefined);
   const { name, version } = runtimeInfo;
-  return { endpoint, reachable: true, name, version, ...(process === undefined ? {} : { process }) };
+  return { endpoint, reachable: true, name, version, process };
 }

@@ -117,7 +117,7 @@ export function shimArguments(argv: readonly string[]): ShimArguments | undefine
   const namespace = valueOf(argv, "-namespace", "--namespace");
   const address = valueOf(argv, "-address", "--address");
   const isKubernetes = (namespace ?? "k8s.io") === "k8s.io" && !argv.includes("--exit-command");
-  return { id, isKubernetes, ...(address === undefined ? {} : { address }) };
+  return { id, isKubernetes, address };
 }
 
 function valueOf(argv: readonly string[], ...flags: readonly string[]): string | undefined {

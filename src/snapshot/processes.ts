@@ -141,7 +141,7 @@ async function provenPlugins(
   const candidates = traces.filter(({ cni }) => cni !== undefined && isFullId(cni.containerId));
   if (candidates.length === 0 || runtime === undefined) return [];
   const { socketPath, cniBinDirs } = runtime;
-  const process = await findRuntimeProcess({ root, socketPath, table, ...(signal === undefined ? {} : { signal }) });
+  const process = await findRuntimeProcess({ root, socketPath, table, signal });
   const originOf = pluginOrigins({
     root,
     processes: valueOr(table, undefined)?.processes ?? [],
@@ -191,7 +191,7 @@ function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: numb
     sandboxId: sandboxId(cni.containerId),
     interfaceName: cni.interfaceName,
     netns: cni.netns,
-    ...(pod === undefined ? {} : { pod }),
+    pod,
   };
 }
 

@@ -160,7 +160,7 @@ function eventBook(clock: () => number) {
         draft,
         firstAt: before?.firstAt ?? at,
         lastAt: at,
-        ...(before?.written === undefined ? {} : { written: before.written }),
+        written: before?.written,
         forbidden: before?.forbidden,
         unwritten: (before?.unwritten ?? 0) + draft.count,
         gapMs: before?.gapMs ?? FIRST_GAP_MS,

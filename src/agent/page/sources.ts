@@ -18,7 +18,7 @@ export function sourcesOf(report: WireReport): readonly SourceRow[] {
       name: source,
       health: "failed" as const,
       detail: problem,
-      ...(next === undefined ? {} : { next }),
+      next,
     })),
   ];
 }

@@ -71,7 +71,7 @@ export class AttemptBook {
       const attempt = {
         atMs: nowMs,
         outcome,
-        ...(reason === undefined ? {} : { reason: reason.slice(0, LONGEST_REASON) }),
+        reason: reason?.slice(0, LONGEST_REASON),
       };
       put(this.#entries, finding, [...before, { ...attempt, subject: subjectIdentity(finding) }]);
     }

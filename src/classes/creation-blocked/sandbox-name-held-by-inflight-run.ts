@@ -122,9 +122,9 @@ function heldBy(
     subject: {
       type: "sandbox",
       sandboxId,
-      ...(name === undefined ? {} : { name }),
-      ...(pod === undefined ? {} : { pod }),
-      ...(plugin === undefined ? {} : { pid: plugin.pid }),
+      name,
+      pod,
+      pid: plugin?.pid,
     },
     summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
     evidence: [

@@ -70,7 +70,8 @@ function detect(view: NodeView): readonly Detected[] {
       subject: {
         type: "container",
         name: id,
-        ...(sandbox === undefined ? {} : { sandboxId: sandbox.id, pod: sandbox.pod }),
+        sandboxId: sandbox?.id,
+        pod: sandbox?.pod,
       },
       summary: "a container runs that belongs to no pod Kubernetes knows here",
       evidence: [
@@ -90,7 +91,7 @@ function listed(view: NodeView): readonly Running[] {
       const { sandbox } = view.about(sandboxId);
       const since = new Date(Number(container.createdAt / 1_000_000n));
       const seen = { source: "cri", fact: `container ${name} is running` };
-      return [{ id, uid, since, seen, ...(sandbox === undefined ? {} : { sandbox }) }];
+      return [{ id, uid, since, seen, sandbox }];
     },
   );
 }

@@ -208,7 +208,7 @@ async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Pro
 
 function tableOptions({ verbose }: NodeSettings, io: Io): PlanOptions {
   const { columns, screenColumns } = io;
-  return { colour: wantsColour(io), columns, ...(screenColumns === undefined ? {} : { screenColumns }), verbose };
+  return { colour: wantsColour(io), columns, screenColumns, verbose };
 }
 
 function exitOf({ verdict }: Diagnosis): ExitCode {

@@ -36,9 +36,7 @@ export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
   func: async function ({ limit, ...flags }, id) {
     const settings = await resolveSettings(flags, this.io);
     const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output: settings.output };
-    this.finish(
-      await runHistory({ ...place, ...(limit !== undefined && { limit }), ...(id !== undefined && { id }) }, this.io),
-    );
+    this.finish(await runHistory({ ...place, limit, id }, this.io));
   },
 });
 

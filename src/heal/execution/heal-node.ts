@@ -151,7 +151,7 @@ function toolsFor(
     stateDir: session.stateDir,
     journal: session.journal,
     hostRoot: session.hostRoot,
-    ...(cluster === undefined ? {} : { cluster }),
+    cluster,
     conf,
     binDirs: cniBinDirsOf(snapshot),
     waits,

@@ -92,12 +92,12 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   return {
     action,
     outcome,
-    ...(reason === undefined ? {} : { reason }),
-    ...(code === undefined ? {} : { code }),
-    ...(journalId === undefined ? {} : { journalId }),
+    reason,
+    code,
+    journalId,
     ...(undo.length === 0 ? {} : { undo }),
     ...(undone.length === 0 ? {} : { undone }),
-    ...(logsSavedTo === undefined ? {} : { logsSavedTo }),
+    logsSavedTo,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
 }

@@ -62,7 +62,7 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     boot: own.boot,
     clock,
     newId,
-    ...(options.by === undefined ? {} : { by: options.by }),
+    by: options.by,
   });
   if (!journal.ok) {
     lock.value.release();

@@ -73,7 +73,7 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
     else skipped.push(`${path}/${name} is ${kindInWords(found.kind)}.`);
   }
   files.sort((one, other) => rank(one, current) - rank(other, current) || newestFirst(one, other));
-  return { files, skipped, ...(link === undefined ? {} : { link }) };
+  return { files, skipped, link };
 }
 
 const UNTRUSTED_LINK_NEXT = "Check the link, save the log by hand if it is wanted, remove the link, then heal again.";

@@ -129,7 +129,7 @@ export function parseEntry(line: Uint8Array): ParsedLine {
   const parsed = v.safeParse(entry, json);
   if (parsed.success) return { ok: true, entry: parsed.output };
   const { id, ...problem } = unreadable(json, parsed.issues[0]);
-  return { ok: false, ...problem, ...(id !== undefined && { id }) };
+  return { ok: false, ...problem, id };
 }
 
 function unreadable(

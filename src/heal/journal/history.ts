@@ -60,7 +60,7 @@ function ending(entry: Exclude<JournalEntry, { event: "begin" | "resumed" }>): P
         state: "done",
         endedAt: entry.at,
         outcome: entry.outcome,
-        ...(entry.detail !== undefined && { detail: entry.detail }),
+        detail: entry.detail,
       };
     case "undoing":
       return { state: "undoing" };

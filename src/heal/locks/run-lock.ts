@@ -67,7 +67,7 @@ async function acquireLock(options: RunLockOptions, words: LockWords): Promise<O
     if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
     const former = readHolder(path);
     const isHeldByFile = former?.kernelLock !== true && former !== undefined && stateOfProcess(former, own) === "alive";
-    if (!isHeldByFile) return named(path, { ...own, kernelLock: true, ...(run === undefined ? {} : { run }) }, lock);
+    if (!isHeldByFile) return named(path, { ...own, kernelLock: true, run }, lock);
     lock.release();
     if (waited >= waitMs) return refuse(words.busy(holderWords(former, own), path), words.next, "lock");
     await sleep(POLL_MS);

@@ -148,14 +148,14 @@ export async function replayDel(
 ): Promise<CniFailure> {
   const { name, cniVersion, result, args } = network;
   for (const plugin of network.plugins.toReversed()) {
-    const config = { ...plugin, name, cniVersion, ...(result === undefined ? {} : { prevResult: result }) };
+    const config = { ...plugin, name, cniVersion, prevResult: result };
     const failure = await cniDel(
       {
         plugin: String(property(plugin, "type")),
         containerId,
         interfaceName,
         config,
-        ...(args === undefined ? {} : { args }),
+        args,
       },
       place,
     );

@@ -38,8 +38,8 @@ export async function listQuarantine(stateDir: StateDir): Promise<readonly Quara
       id,
       since: timeOf(id),
       ...sizeOf(join(stateDir.quarantine, id)),
-      ...(record !== undefined && { record }),
-      ...(keep !== undefined && { keep }),
+      record,
+      keep,
     };
   });
 }

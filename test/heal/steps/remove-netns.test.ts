@@ -30,7 +30,7 @@ function removed(node: FakeNode = {}, inode?: bigint) {
 
 test("removes a leaked file, and journals it", async () => {
   const others = [recordOf("b"), { ...recordOf("c"), sandbox: undefined }];
-  const { result, history } = await removed({ containerdFacts: { records: others as never } });
+  const { result, history } = await removed({ containerdFacts: { records: others } });
 
   expect([result.kind, existsSync(path)]).toEqual(["done", false]);
   expect(history).toMatchObject([{ action: { kind: "remove-netns", path }, outcome: "healed" }]);
