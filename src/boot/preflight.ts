@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FailureClass } from "../classes/failure-class.ts";
-import { delegateScratchCorrupt } from "../classes/removal-fails/delegate-scratch-corrupt.ts";
-import { libcniResultCacheCorrupt } from "../classes/removal-fails/libcni-result-cache-corrupt.ts";
-import { multusCacheCorrupt } from "../classes/removal-fails/multus-cache-corrupt.ts";
+import { classes } from "../classes/index.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { isBroken } from "../evidence/corrupt-files.ts";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
 import { identifyFile } from "../heal/files/file-identity.ts";
 import { quarantineFile } from "../heal/quarantine/quarantine.ts";
-import { valueOr } from "../host/source.ts";
 import { readCni } from "../snapshot/cni-facts.ts";
 import type { ScratchFile } from "../snapshot/types/cni.ts";
 
@@ -27,14 +23,11 @@ export async function brokenCaches(
     network: Promise.resolve({ cniDirs: { conf: "/etc/cni/net.d", bin: [] }, isContainerd: true }),
     signal: deadline,
   });
-  const files: readonly (readonly [FailureClass, readonly ScratchFile[]])[] = [
-    [libcniResultCacheCorrupt, valueOr(cni.results, [])],
-    [multusCacheCorrupt, valueOr(cni.multus, undefined)?.files ?? []],
-    [delegateScratchCorrupt, valueOr(cni.flannel, [])],
-  ];
-  return files.flatMap(([{ id }, ofClass]) =>
-    // A file of this boot may be in use by a plugin.
-    ofClass.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt).map((file) => ({ ...file, class: id })),
+  return classes.flatMap(({ id, cacheFiles }) =>
+    (cacheFiles?.(cni) ?? [])
+      // A file of this boot may be in use by a plugin.
+      .filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt)
+      .map((file) => ({ ...file, class: id })),
   );
 }
 

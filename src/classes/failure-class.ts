@@ -1,6 +1,7 @@
 import type { Candidate } from "../evidence/candidates.ts";
 import type { Detected } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
+import type { CniFacts, ScratchFile } from "../snapshot/types/cni.ts";
 import type { Runtime } from "../snapshot/types/runtime.ts";
 
 /** Letter and number as in the reference list, for short references: A1, B3, C12, D1, O2, N1. */
@@ -57,6 +58,8 @@ export interface FailureClass {
   readonly prevention?: (runtime: Pick<Runtime, "name" | "version">) => string | undefined;
   /** Pure: the detections of this class on the node. Absent if a snapshot cannot show it. */
   readonly detect?: Detect;
+  /** The cache files of which a broken one is this class. Those from before the boot are quarantined before the runtime starts. */
+  readonly cacheFiles?: (cni: Pick<CniFacts, "results" | "multus" | "flannel">) => readonly ScratchFile[];
 }
 
 /**

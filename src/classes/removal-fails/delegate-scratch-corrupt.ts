@@ -1,4 +1,5 @@
 import { withCorruptFile } from "../../evidence/corrupt-files.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const delegateScratchCorrupt: FailureClass = {
@@ -50,6 +51,7 @@ export const delegateScratchCorrupt: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1447",
   ],
   detect: (_view, candidates) => withCorruptFile(candidates, ({ flannel }) => flannel, SUMMARY),
+  cacheFiles: ({ flannel }) => valueOr(flannel, []),
 };
 
 const SUMMARY =

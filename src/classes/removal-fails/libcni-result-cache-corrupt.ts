@@ -4,6 +4,7 @@ import type { Detected } from "../../evidence/finding.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { containerdBehaviour } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const libcniResultCacheCorrupt: FailureClass = {
@@ -84,6 +85,7 @@ export const libcniResultCacheCorrupt: FailureClass = {
       ? `containerd ${version}: an empty or half-written CNI result file blocks the removal of its sandbox. containerd 2.0 and later tolerate it.`
       : undefined,
   detect,
+  cacheFiles: ({ results }) => valueOr(results, []),
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {

@@ -1,5 +1,6 @@
 import { withCorruptFile } from "../../evidence/corrupt-files.ts";
 import { MULTUS } from "../../evidence/versions.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const multusCacheCorrupt: FailureClass = {
@@ -64,6 +65,7 @@ export const multusCacheCorrupt: FailureClass = {
   prevention: () =>
     `multus: releases up to ${MULTUS.corruptCacheFailsUpTo} fail every DEL on a cache that does not parse; later ones succeed without calling the delegates, whose addresses are then to be swept.`,
   detect: (_view, candidates) => withCorruptFile(candidates, ({ multus }) => multus, SUMMARY),
+  cacheFiles: ({ multus }) => valueOr(multus, undefined)?.files ?? [],
 };
 
 const SUMMARY =
