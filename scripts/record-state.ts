@@ -71,7 +71,6 @@ async function healedByAgent(on: LabNode): Promise<void> {
 
 async function healedAtBoot(on: LabNode): Promise<void> {
   await runPod(on, { name: "cache" });
-  await on.check([UNGHOST, "boot", "--record", "--no-kube"]);
   await on.powerCut();
   await on.powerOn();
   await on.check([UNGHOST, "boot", "--after", "--no-kube"], { timeoutMs: HANG_GUARD_MS });

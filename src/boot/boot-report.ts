@@ -15,7 +15,6 @@ export const BootReportSchema = v.object({
    */
   outcome: v.picklist(["healed", "left", "nothing", "failed"]),
   reason: v.string(),
-  cleanShutdown: v.boolean(),
   healed: v.number(),
   left: v.array(v.string()),
   seconds: v.number(),

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeDurably } from "../heal/files/durable-files.ts";
@@ -12,7 +12,6 @@ import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts"
 import { noteRuntime } from "./last-seen-runtime.ts";
 import { clearBrokenCaches } from "./preflight.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
-import { CLEAN_SHUTDOWN } from "./shutdown.ts";
 import { bootMarker, chooseWay, HEALS_AFTER } from "./way.ts";
 
 export interface BootOptions {
@@ -42,8 +41,6 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
   const { observe } = options.heal;
   const boot = valueOr(readBoot({ root: observe.hostRoot, now: new Date() }), undefined);
   const marker = bootMarker(options.runDir, options.mode, boot?.id);
-  const clean = join(options.stateDir, CLEAN_SHUTDOWN);
-  const cleanShutdown = existsSync(clean);
   const leftMs = (): number => Math.max(0, options.deadlineMs - (performance.now() - startedAt));
   const done = await atMost(leftMs() - REPORT_MS, withinDeadline(options, marker, boot?.id ?? ""), TOO_LATE);
   const report: BootReport = {
@@ -52,7 +49,6 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
     boot: boot?.id ?? "",
     at: new Date().toISOString(),
     mode: options.mode,
-    cleanShutdown,
     ...done,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
@@ -200,7 +196,6 @@ async function keep(report: BootReport, options: BootOptions, marker: string): P
     if (report.outcome === "healed" || report.outcome === "left") writeFileSync(marker, "");
     if (report.outcome === "nothing") return;
     await writeDurably(join(options.stateDir, "boot.json"), text);
-    rmSync(join(options.stateDir, CLEAN_SHUTDOWN), { force: true });
   } catch (error) {
     options.log(`the report of this boot could not be kept: ${describeError(error)}`);
   }

@@ -3,7 +3,7 @@ import type { RuntimeService } from "./distribution.ts";
 import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
 import { KEEP_UNIT } from "./keep-service.ts";
 import { commandLine, type Setting, type Unit } from "./unit-text.ts";
-import { AFTER_UNIT, BEFORE_UNIT, RECORD_UNIT, unitName } from "./units.ts";
+import { AFTER_UNIT, BEFORE_UNIT, unitName } from "./units.ts";
 
 export const DROP_IN = "10-unghost.conf";
 
@@ -11,12 +11,11 @@ export const DROP_IN = "10-unghost.conf";
 export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const { before } = found.distribution;
   const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
-  const record = before === "after-only" ? [] : [RECORD_UNIT];
   const agent = settings.agent === true ? [AGENT_UNIT] : [];
   const keep = settings.keep === true ? [KEEP_UNIT] : [];
   const wants: Setting = {
     key: "Wants",
-    value: [...wanted, ...record, ...agent, ...keep].join(" "),
+    value: [...wanted, ...agent, ...keep].join(" "),
     why: "Wants, never Requires: whether they succeed or not, this unit starts.",
   };
   const intro = [
@@ -49,8 +48,8 @@ function inUnitStep(settings: HookSettings): Setting {
     value: `-${commandLine(["/usr/bin/env", ...limitedHookCommand("before", settings)])}`,
     why:
       "The runtime is a child of this service, so this is the last moment before it. The leading minus: a failure changes nothing. " +
-      "This unit has no start timeout (TimeoutStartSec=0), so the step has its own deadline, and timeout ends it should it not " +
-      "keep it. It runs at every restart of " +
+      "This unit has no start timeout (TimeoutStartSec=0), so the step has its own deadline, and timeout kills it if it " +
+      "runs longer. It runs at every restart of " +
       "the service too, while pods live on (KillMode=process): it does nothing unless the machine was rebooted and no pod " +
       "is alive.",
   };
@@ -59,6 +58,5 @@ function inUnitStep(settings: HookSettings): Setting {
 const IN_UNIT_LEFT_OUT: readonly string[] = [
   "ExecStartPost: the unit would count as starting until it ends, and it would run only once the cluster answers, which a ghost " +
     "may prevent. unghost-boot-after.service waits for the runtime's socket instead.",
-  "ExecStop: it would run at every restart, when pods live on. unghost-record.service runs when the machine goes down.",
   "Any hardening: it would apply to the service, not to our step.",
 ];

@@ -7,7 +7,7 @@ import { AFTER_SCRIPT, afterScript, BEFORE_SCRIPT, beforeScript } from "./openrc
 import { type Receipt, receiptLine } from "./receipt.ts";
 import { sealed } from "./seal.ts";
 import { type Unit, unitText } from "./unit-text.ts";
-import { AFTER_UNIT, afterUnit, beforeUnit, recordUnit } from "./units.ts";
+import { AFTER_UNIT, afterUnit, beforeUnit } from "./units.ts";
 
 export type InstallEntry =
   | { readonly kind: "file"; readonly path: string; readonly content: string; readonly mode: number }
@@ -32,11 +32,9 @@ export function filesFor(host: Host, settings: HookSettings, receipt: Receipt): 
 
 function systemdFiles({ services }: Host, settings: HookSettings, receipt: Receipt): readonly InstallEntry[] {
   const ownUnit = services.some(({ distribution }) => distribution.before === "own-unit");
-  const records = services.some(({ distribution }) => distribution.before !== "after-only");
   return [
     unitFile(afterUnit(services, settings), receiptLine(receipt)),
     ...(ownUnit ? [unitFile(beforeUnit(services, settings))] : []),
-    ...(records ? [unitFile(recordUnit(services, settings))] : []),
     ...(settings.agent === true ? [unitFile(agentUnit(settings))] : []),
     ...(settings.keep === true ? [unitFile(keepUnit(services, settings))] : []),
     ...services.map((found) => unitFile(dropIn(found, settings))),

@@ -1,4 +1,3 @@
-import { DEFAULT_STATE_DIR } from "./hook-command.ts";
 import { on, type Setting } from "./unit-text.ts";
 
 /**
@@ -60,49 +59,3 @@ export const NO_SYSTEM: readonly Setting[] = [
   { key: "SystemCallErrorNumber", value: "EPERM" },
   { key: "UMask", value: "0077" },
 ];
-
-/** For the step that only reads the node and writes its own directory. */
-export function recording(stateDir: string): readonly Setting[] {
-  return [
-    ...stateDirectory(stateDir),
-    {
-      key: "RuntimeDirectory",
-      value: "unghost",
-      why: "Markers of this boot. Kept when this unit stops: other steps read them.",
-    },
-    { key: "RuntimeDirectoryMode", value: "0700" },
-    { key: "RuntimeDirectoryPreserve", value: "yes" },
-    { key: "ProtectSystem", value: "strict" },
-    ...on("ProtectHome", "PrivateTmp", "PrivateDevices"),
-    ...NO_KERNEL,
-    {
-      key: "CapabilityBoundingSet",
-      value: "CAP_DAC_READ_SEARCH CAP_SYS_PTRACE",
-      why: "To read the caches of plug-ins that run as other users, and to see which processes belong to a pod.",
-    },
-    {
-      key: "RestrictAddressFamilies",
-      value: "AF_UNIX AF_INET AF_INET6",
-      why: "The runtime's socket, the Kubernetes API.",
-    },
-    ...NO_SYSTEM,
-    { key: "MemoryMax", value: "512M" },
-  ];
-}
-
-export const RECORDING_LEFT_OUT: readonly string[] = [
-  "MemoryDenyWriteExecute: the executable compiles its code as it runs.",
-  "ProtectProc, PrivatePIDs: shims and plug-ins of others must be seen.",
-  "ProtectHostname: the host's name is the node's name.",
-  "User: the runtime's socket and the plug-ins' caches belong to root.",
-];
-
-/** systemd creates a directory below /var/lib and makes it writable; elsewhere it can only allow an existing one. */
-function stateDirectory(stateDir: string): readonly Setting[] {
-  const below = /^\/var\/lib\/([\w.-]+(?:\/[\w.-]+)*)$/.exec(stateDir)?.[1];
-  if (below === undefined) return [{ key: "ReadWritePaths", value: `-${stateDir}` }];
-  return [
-    { key: "StateDirectory", value: below, why: stateDir === DEFAULT_STATE_DIR ? "The journal, and this record." : "" },
-    { key: "StateDirectoryMode", value: "0700" },
-  ].map(({ why, ...setting }) => (why ? { ...setting, why } : setting));
-}

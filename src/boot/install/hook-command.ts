@@ -20,32 +20,26 @@ export const DEFAULT_STATE_DIR = "/var/lib/unghost";
  */
 export const AFTER_SECONDS = 300;
 
-/** A shutdown waits for this. */
-export const RECORD_SECONDS = 10;
-
 /** The hook is killed this long after its own deadline. */
 export const GRACE_SECONDS = 30;
 /** Between SIGTERM and SIGKILL, where `timeout` ends it. */
 const KILL_SECONDS = 10;
 
-export type HookStep = "before" | "after" | "record";
-
-const MODE_FLAGS: Readonly<Record<HookStep, readonly string[]>> = {
-  before: [],
-  after: ["--after"],
-  record: ["--record", "--shutdown"],
-};
+export type HookStep = "before" | "after";
 
 export function hookCommand(step: HookStep, settings: HookSettings): readonly string[] {
-  const { program, stateDir, bootArgs, deadlineSeconds } = settings;
-  const seconds = { before: deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
-  const mode = MODE_FLAGS[step];
+  const { program, stateDir, bootArgs } = settings;
+  const mode = step === "after" ? ["--after"] : [];
   const state = stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
-  return [program, "boot", ...mode, "--deadline", `${seconds}s`, ...state, ...bootArgs];
+  return [program, "boot", ...mode, "--deadline", `${deadlineOf(step, settings)}s`, ...state, ...bootArgs];
 }
 
 /** The same under timeout(1), for a service manager without a time limit. */
 export function limitedHookCommand(step: HookStep, settings: HookSettings): readonly string[] {
-  const seconds = { before: settings.deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
-  return ["timeout", "-k", String(KILL_SECONDS), String(seconds + GRACE_SECONDS), ...hookCommand(step, settings)];
+  const seconds = deadlineOf(step, settings) + GRACE_SECONDS;
+  return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...hookCommand(step, settings)];
+}
+
+function deadlineOf(step: HookStep, { deadlineSeconds }: HookSettings): number {
+  return step === "after" ? AFTER_SECONDS : deadlineSeconds;
 }

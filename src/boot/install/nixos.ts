@@ -3,7 +3,7 @@ import { dropIn, SWITCH_OFF } from "./drop-in.ts";
 import type { HookSettings } from "./hook-command.ts";
 import { keepUnit } from "./keep-service.ts";
 import { comment, type Setting, type Unit } from "./unit-text.ts";
-import { afterUnit, beforeUnit, recordUnit } from "./units.ts";
+import { afterUnit, beforeUnit } from "./units.ts";
 
 /** A placeholder for the executable until the text is Nix, because a store path would be quoted. */
 const PROGRAM = "@unghost@";
@@ -12,11 +12,9 @@ const PROGRAM = "@unghost@";
 export function nixosModule(services: readonly RuntimeService[], settings: HookSettings): string {
   const called = { ...settings, program: PROGRAM };
   const ownUnit = services.some(({ distribution }) => distribution.before === "own-unit");
-  const afterOnly = services.every(({ distribution }) => distribution.before === "after-only");
   const units = [
     ...(ownUnit ? [beforeUnit(services, called)] : []),
     afterUnit(services, called),
-    ...(afterOnly ? [] : [recordUnit(services, called)]),
     ...(settings.keep === true ? [keepUnit(services, called)] : []),
   ];
   return `# unghost.nix, to be added to the imports of configuration.nix.

@@ -37,22 +37,20 @@ depend() {
 start() {
 	[ -x ${shellWord(settings.program)} ] || return 0
 	ebegin "Healing ghost pod sandboxes"
-${indented(comment("It keeps its own deadline; timeout ends it should it not, because services are started one by one here."))}
+${indented(comment("The step has its own deadline; timeout kills it if it runs longer, because services are started one by one here."))}
 	${shellWords(limitedHookCommand("before", settings))} 2>&1 | logger -t unghost
 	eend 0
 }
 `;
 }
 
-/** Scans after the runtime is started, in the background; records the attachments at shutdown. */
+/** Scans after the runtime is started, in the background. */
 export function afterScript(services: readonly RuntimeService[], settings: HookSettings): string {
   return `#!/sbin/openrc-run
 ${comment(WHAT)}
 #
 ${comment(
-  "This step waits in the background until the container runtime answers, then heals what could not be healed before. When it is " +
-    "stopped, which is before the runtime is, it writes down which pods had their network set up: the next boot then knows " +
-    "that this was no crash.",
+  "This step waits in the background until the container runtime answers, then heals what could not be healed before.",
 )}
 #
 ${comment(OWN_SCRIPT)}
@@ -68,13 +66,6 @@ start() {
 	[ -x ${shellWord(settings.program)} ] || return 0
 	ebegin "Healing ghost pod sandboxes in the background"
 	(${shellWords(limitedHookCommand("after", settings))} </dev/null 2>&1 | logger -t unghost) &
-	eend 0
-}
-
-stop() {
-	[ -x ${shellWord(settings.program)} ] || return 0
-	ebegin "Writing down the pods' network attachments"
-	${shellWords(limitedHookCommand("record", settings))} 2>&1 | logger -t unghost
 	eend 0
 }
 `;

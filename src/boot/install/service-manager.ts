@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { AGENT_UNIT } from "./agent-service.ts";
 import { KEEP_UNIT } from "./keep-service.ts";
-import { RECORD_UNIT } from "./units.ts";
 
 /** Commands of the service manager around a change of its files. */
 export interface ManagerCommands {
@@ -18,14 +17,12 @@ const RELOAD = ["systemctl", "daemon-reload"];
  */
 export function installCommands(paths: readonly string[]): ManagerCommands {
   if (!paths.some(isSystemds)) return NOTHING;
-  // It does nothing until shutdown, so it can be started now.
   const has = (unit: string): boolean => paths.some((path) => path.endsWith(`/${unit}`));
-  const start = has(RECORD_UNIT) ? [["systemctl", "start", RECORD_UNIT]] : [];
   // A running agent is restarted with the new version.
   const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
   // The keeper disrupts no pod, and pods created before the next boot need it, too.
   const keep = has(KEEP_UNIT) ? [["systemctl", "restart", KEEP_UNIT]] : [];
-  return { before: [], after: [RELOAD, ...start, ...restart, ...keep] };
+  return { before: [], after: [RELOAD, ...restart, ...keep] };
 }
 
 export function uninstallCommands(paths: readonly string[]): ManagerCommands {

@@ -38,7 +38,7 @@ export function planUninstall(files: HostFiles): UninstallPlan {
 }
 
 /** Every used state directory contains one of these. Without one, --state-dir names the wrong directory. */
-const STATE_ENTRIES = ["journal", "quarantine", "boot.json", "attachments.json"];
+const STATE_ENTRIES = ["journal", "quarantine", "boot.json"];
 
 /** Whether the state directory may be deleted: it has the only copies of quarantined files. */
 export async function mayPurge(

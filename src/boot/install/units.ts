@@ -1,11 +1,10 @@
 import type { RuntimeService } from "./distribution.ts";
-import { HEALING, HEALING_LEFT_OUT, RECORDING_LEFT_OUT, recording } from "./hardening.ts";
-import { AFTER_SECONDS, GRACE_SECONDS, type HookSettings, hookCommand, RECORD_SECONDS } from "./hook-command.ts";
+import { HEALING, HEALING_LEFT_OUT } from "./hardening.ts";
+import { AFTER_SECONDS, GRACE_SECONDS, type HookSettings, hookCommand } from "./hook-command.ts";
 import { commandLine, type Setting, type Unit } from "./unit-text.ts";
 
 export const BEFORE_UNIT = "unghost-boot.service";
 export const AFTER_UNIT = "unghost-boot-after.service";
-export const RECORD_UNIT = "unghost-record.service";
 
 const WHAT =
   "A ghost is a pod sandbox that died with the machine and still holds its name or its address, so that its pod cannot start " +
@@ -52,7 +51,7 @@ export function beforeUnit(services: readonly RuntimeService[], settings: HookSe
           {
             key: "TimeoutStartSec",
             value: `${settings.deadlineSeconds + GRACE_SECONDS}s`,
-            why: "It keeps its own deadline; this ends it should it not. Never 0 or infinity: the runtime waits for it.",
+            why: "The step has its own deadline; systemd kills it if it runs longer. Never 0 or infinity: the runtime waits for it.",
           },
           {
             key: "KillMode",
@@ -104,7 +103,7 @@ export function afterUnit(services: readonly RuntimeService[], settings: HookSet
           {
             key: "RuntimeMaxSec",
             value: `${AFTER_SECONDS + GRACE_SECONDS}s`,
-            why: "It keeps its own deadline; this ends it should it not.",
+            why: "The step has its own deadline; systemd kills it if it runs longer.",
           },
           { key: "TimeoutStopSec", value: "10s" },
           { key: "SyslogIdentifier", value: "unghost" },
@@ -134,46 +133,6 @@ function afterOrdering(services: readonly RuntimeService[]): readonly Setting[] 
   }
   const own = services.some(({ distribution }) => distribution.before === "own-unit") ? [BEFORE_UNIT] : [];
   return [{ key: "After", value: [...own, ...services.map(({ service }) => unitName(service))].join(" ") }];
-}
-
-/** Records at shutdown which networks were set up. */
-export function recordUnit(services: readonly RuntimeService[], settings: HookSettings): Unit {
-  return {
-    name: RECORD_UNIT,
-    intro: [
-      "When the machine goes down in an orderly way, this writes down which pods had their network set up. The next boot then " +
-        "knows that this was no crash, and which of the plug-ins' files ought to be whole (nothing else syncs them to disk).",
-      "It has nothing to do until it is stopped. A restart of the runtime does not stop it: pods live on then.",
-      NO_WAIT,
-    ],
-    sections: [
-      {
-        name: "Unit",
-        settings: [
-          { key: "Description", value: "Write down the pods' network attachments at shutdown" },
-          ...condition(settings),
-          { key: "RequiresMountsFor", value: ["/var/lib/cni", settings.stateDir].join(" ") },
-          {
-            key: "After",
-            value: services.map(({ service }) => unitName(service)).join(" "),
-            why: "Units stop in the reverse order: the runtime is still there when this asks it.",
-          },
-        ],
-      },
-      {
-        name: "Service",
-        settings: [
-          { key: "Type", value: "oneshot" },
-          { key: "RemainAfterExit", value: "yes" },
-          { key: "ExecStop", value: `-${commandLine(hookCommand("record", settings))}` },
-          { key: "TimeoutStopSec", value: `${RECORD_SECONDS * 2}s`, why: "No shutdown waits longer than this for it." },
-          { key: "SyslogIdentifier", value: "unghost" },
-          ...recording(settings.stateDir),
-        ],
-        leftOut: RECORDING_LEFT_OUT,
-      },
-    ],
-  };
 }
 
 export function condition({ program }: HookSettings): readonly Setting[] {

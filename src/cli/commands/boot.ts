@@ -4,7 +4,6 @@ import { type BootOptions, bootOnce } from "../../boot/boot.ts";
 import { type BootPlan, planBoot } from "../../boot/boot-plan.ts";
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
-import { recordAttachments } from "../../boot/shutdown.ts";
 import { startWatchdog } from "../../boot/watchdog.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { printable } from "../../host/printable.ts";
@@ -31,8 +30,6 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
       ...nodeFlags,
       deadline: text("Give up after this long (default 60s)", "DURATION"),
       after: onOff("The runtime is starting or up: wait for it and heal through it"),
-      record: onOff("Write down which pods have a network now"),
-      shutdown: onOff("With --record: the machine is going down in an orderly way"),
       dryRun: onOff("Print what would be done and change nothing"),
       strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
       repair: onOff("Repair the records of a containerd that does not start (needs --yes)"),
@@ -52,8 +49,6 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
 interface BootFlags extends NodeFlags {
   readonly deadline?: string;
   readonly after?: boolean;
-  readonly record?: boolean;
-  readonly shutdown?: boolean;
   readonly dryRun?: boolean;
   readonly strict?: boolean;
   readonly force?: boolean;
@@ -74,9 +69,10 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
   // An operator waits for a repair, and an aborted repair is worse than a slow one.
   if (flags.repair !== true) exitAtDeadline(allowedMs, flags.strict === true, io);
-  if (flags.dryRun === true) checkDryRun(flags);
+  if (flags.dryRun === true && flags.repair === true) {
+    throw new SettingsError("--dry-run: leave out --yes instead; --repair then shows its plan");
+  }
   const settings = await resolveSettings(flags, io);
-  if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
   // One line each: messages of plugins and runtimes may contain anything, and logs are read by line.
   const logLine = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
@@ -120,11 +116,6 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   return report.outcome === "left" ? ExitCode.findings : ExitCode.ok;
 }
 
-function checkDryRun({ record: isRecord, repair: isRepair }: BootFlags): void {
-  if (isRecord === true) throw new SettingsError("--dry-run: not possible with --record, which only writes");
-  if (isRepair === true) throw new SettingsError("--dry-run: leave out --yes instead; --repair then shows its plan");
-}
-
 /** Beyond the deadline, for a process whose timers are blocked. */
 const WATCHDOG_MS = 1000;
 
@@ -146,19 +137,6 @@ function deadlineMs(given: string): number {
   if (parsed === undefined)
     throw new SettingsError(`--deadline: "${given}" is not a duration: write it like 90s or 2m`);
   return parsed;
-}
-
-async function record(settings: NodeSettings, { strict, shutdown }: BootFlags, io: Io): Promise<ExitCode> {
-  try {
-    const attachments = await recordAttachments(stateDirOf(settings), settings, shutdown ?? false);
-    io.stdout(`unghost boot: ${attachments} attachments written down\n`);
-    return ExitCode.ok;
-  } catch (error) {
-    io.stderr(
-      `unghost boot: nothing was written down: ${printable(error instanceof Error ? error.message : String(error))}\n`,
-    );
-    return strict === true ? ExitCode.unknown : ExitCode.ok;
-  }
 }
 
 function askedOf(flags: BootFlags): Asked {

@@ -4,7 +4,7 @@ import { type HookOptions, runCommands } from "../../../src/cli/hook-options.ts"
 
 const COMMANDS = [
   ["systemctl", "daemon-reload"],
-  ["systemctl", "start", "unghost-record.service"],
+  ["systemctl", "restart", "unghost-agent.service"],
 ];
 
 async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<string, string>> = {}) {
@@ -52,7 +52,7 @@ describe("runCommands", () => {
     const { failed, ran, stdout } = await given(changes);
 
     expect({ failed, ran }).toEqual({ failed: false, ran: [] });
-    expect(stdout).toContain("systemctl daemon-reload && systemctl start unghost-record.service");
+    expect(stdout).toContain("systemctl daemon-reload && systemctl restart unghost-agent.service");
   });
 
   test("continues after a failed command, and reports its output", async () => {

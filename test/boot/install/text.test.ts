@@ -74,18 +74,18 @@ describe("quoting", () => {
 });
 
 describe("commands for the service manager", () => {
-  const unit = "/etc/systemd/system/unghost-record.service";
+  const unit = "/etc/systemd/system/unghost-agent.service";
 
   test("reload after a change; stop our own units before they are removed", () => {
     expect(installCommands([unit])).toEqual({
       before: [],
       after: [
         ["systemctl", "daemon-reload"],
-        ["systemctl", "start", "unghost-record.service"],
+        ["systemctl", "restart", "unghost-agent.service"],
       ],
     });
     expect(uninstallCommands(["/etc/systemd/system/k3s.service.d/10-unghost.conf", unit])).toEqual({
-      before: [["systemctl", "stop", "unghost-record.service"]],
+      before: [["systemctl", "stop", "unghost-agent.service"]],
       after: [["systemctl", "daemon-reload"]],
     });
   });

@@ -71,8 +71,6 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     });
     const before = units["unghost-boot.service"];
     if (before !== undefined) expect(before["Service"]).toMatchObject({ Type: ["oneshot"], TimeoutStartSec: ["90s"] });
-    const record = units["unghost-record.service"];
-    if (record !== undefined) expect(record["Service"]).toMatchObject({ TimeoutStopSec: ["20s"] });
   });
 
   test("heal in the host's mount namespace, without MemoryDenyWriteExecute", () => {
@@ -156,7 +154,7 @@ describe("systemd-analyze", () => {
     // Healing runs other programs as root in the host's namespaces: few rights can be removed.
     ["unghost-boot.service", 7.6],
     ["unghost-boot-after.service", 7.4],
-    ["unghost-record.service", 2.8],
+    ["unghost-keep.service", 2.8],
   ] as const)("rates the exposure of %s at most %d", async ([unit, limit], context) => {
     await installed(HOSTS.containerd);
     complete();
