@@ -468,7 +468,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         to: "[AFTER_UNIT]",
       },
       { file: "src/boot/install/drop-in.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
-      { file: "src/boot/install/hook-command.ts", from: 'after: ["--after"]', to: 'after: ["--no-such-flag"]' },
+      { file: "src/boot/install/hook-command.ts", from: '["--after"]', to: '["--no-such-flag"]' },
     ],
   },
   {
@@ -483,7 +483,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
       },
       {
         file: "src/boot/install/hook-command.ts",
-        from: 'return ["timeout", "-k", String(KILL_SECONDS), String(seconds + GRACE_SECONDS), ...',
+        from: 'return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...',
         to: "return [...",
       },
     ],
