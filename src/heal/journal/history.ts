@@ -60,7 +60,8 @@ function ending(entry: Exclude<JournalEntry, { event: "begin" | "resumed" }>): P
         state: "done",
         endedAt: entry.at,
         outcome: entry.outcome,
-        detail: entry.detail,
+        // An end without a detail keeps the detail of an earlier end.
+        ...(entry.detail === undefined ? {} : { detail: entry.detail }),
       };
     case "undoing":
       return { state: "undoing" };

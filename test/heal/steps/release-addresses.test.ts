@@ -55,7 +55,7 @@ test("journals each address, even when one DEL released them all", async () => {
     { action: { address: "10.88.0.10" }, outcome: "healed" },
   ]);
   // No call was needed for it.
-  expect(history[1]).not.toHaveProperty("detail");
+  expect(history[1]).not.toHaveProperty("detail", expect.anything());
 });
 
 test.each([
