@@ -1,6 +1,10 @@
-/** Imports go in one direction. This fails if a directory of src/ imports from one that it must not depend on. */
+/**
+ * Imports go in one direction. This fails if a directory of src/ imports from one that it must not depend on, or if
+ * something outside src/classes/ names a single failure class.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { classes } from "../src/classes/index.ts";
 
 /** Directory -> directories it may import from, besides itself. Each names only those above it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -90,6 +94,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 const IMPORT = /(?:from|import\()\s*"(\.[^"]+)"/g;
 
+/** All that the rest of src/ may know of the classes: whatever it asks of one is a field of FailureClass. */
+const CLASS_REGISTRY = new Set(["src/classes/index.ts", "src/classes/failure-class.ts"]);
+/** Where a class is defined, its id follows `id:`. */
+const QUOTED_ID = new RegExp(`(?<!\\bid: )["'\`](${classes.map(({ id }) => id).join("|")})(?:["'\`]|/\\$)`, "g");
+
 function directoryOf(file: string): string {
   const [first = ""] = relative("src", file).split("/");
   return first.replace(/\.ts$/, "");
@@ -113,6 +122,10 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
   if (directory !== "child" && text.includes("child_process")) {
     wrong.push(`${file} starts a process on its own: only src/child/ does, where every child has a deadline`);
   }
+  if (!file.includes("/gen/")) {
+    for (const [, id] of text.matchAll(QUOTED_ID))
+      wrong.push(`${file} names the class ${id}: what it asks of the class has to be a field of FailureClass`);
+  }
   for (const [, target = ""] of text.matchAll(IMPORT)) {
     const path = join(dirname(file), target);
     if (!path.startsWith("src/")) {
@@ -120,6 +133,8 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
         wrong.push(`${file} imports ${path}: nothing in src/ may need what is outside`);
       continue;
     }
+    if (directory !== "classes" && path.startsWith("src/classes/") && !CLASS_REGISTRY.has(path))
+      wrong.push(`${file} imports ${path}: what it asks of the class has to be a field of FailureClass`);
     const other = directoryOf(path);
     if (other !== directory && !allowed.includes(other))
       wrong.push(`${file} (${directory}) must not import from ${other}: ${path}`);

@@ -635,7 +635,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "explain does not know the message",
     edits: [
       {
-        file: `${CLASSES}/other-runtimes/crio-half-removed.ts`,
+        file: `${CLASSES}/other-runtimes.ts`,
         from: "from index: no such id/",
         to: "from the index: no such id/",
       },

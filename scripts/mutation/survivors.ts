@@ -46,11 +46,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   { file: "src/plan/obstacles.ts", change: "unfinished.size === 0 -> false", reason: SAVES_WORK },
   {
-    file: "src/plan/obstacles.ts",
-    change: 'mode === "automatic" -> true',
-    reason: "the class that these findings borrow is treated automatically",
-  },
-  {
     file: "src/heal/execution/turns.ts",
     change: "impatient.shift()?.() -> impatient.shift()()",
     reason: "the loop has checked that there is one",

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { sandboxNameHeldByInflightRun } from "../classes/creation-blocked/sandbox-name-held-by-inflight-run.ts";
 import { classById } from "../classes/index.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
@@ -226,13 +225,12 @@ export function healPolicyOf({ classes, recreatePods }: AgentPolicy, asked: Diag
     skip: [...asked.skip, ...inMode("off")],
     allDead: false,
     cap: Number.POSITIVE_INFINITY,
-    consented: new Set(inMode("heal").filter((id) => needsConsent(id) && (id !== NAME_HELD || recreatePods))),
+    consented: new Set(inMode("heal").filter((id) => isConsented(id, recreatePods))),
   };
 }
 
-/** Healed automatically if a process holds the name, and only with consent if the pod would have to be deleted. */
-const NAME_HELD = sandboxNameHeldByInflightRun.id;
-
-function needsConsent(id: string): boolean {
-  return id === NAME_HELD || classById(id)?.treatment.mode === "attended";
+function isConsented(id: string, recreatePods: boolean): boolean {
+  const failureClass = classById(id);
+  if (failureClass?.deletesPodWithConsent === true) return recreatePods;
+  return failureClass?.treatment.mode === "attended";
 }

@@ -1,6 +1,6 @@
 import { isIPv4 } from "node:net";
-import { leftoverContainer } from "../classes/left-behind/leftover-container.ts";
-import { volumeAttachmentStuck } from "../classes/storage/volume-attachment-stuck.ts";
+import type { FailureClass } from "../classes/failure-class.ts";
+import { classById } from "../classes/index.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
@@ -12,7 +12,8 @@ import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 export function countsOf({ snapshot, diagnosis }: Scanned, report: NodeReport): NodeCounts {
   const { view } = diagnosis;
   const { cni } = snapshot;
-  const ofClass = (id: string): number => diagnosis.findings.filter((finding) => finding.class === id).length;
+  const counted = (as: FailureClass["countedAs"]): number =>
+    diagnosis.findings.filter((finding) => classById(finding.class)?.countedAs === as).length;
   return {
     cacheFiles: [
       ...fileCounts("result", valueOr(cni.results, []), view),
@@ -20,8 +21,8 @@ export function countsOf({ snapshot, diagnosis }: Scanned, report: NodeReport): 
       ...fileCounts("flannel", valueOr(cni.flannel, []), view),
     ],
     leases: valueOr(cni.hostLocal, []).flatMap((network) => leaseCounts(network, valueOr(cni.results, []), view)),
-    leftoverContainers: ofClass(leftoverContainer.id),
-    volumeAttachmentsStuck: ofClass(volumeAttachmentStuck.id),
+    leftoverContainers: counted("leftoverContainers"),
+    volumeAttachmentsStuck: counted("volumeAttachmentsStuck"),
     crashLoopingPods: report.crashLoops?.pods ?? 0,
   };
 }

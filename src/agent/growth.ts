@@ -1,4 +1,4 @@
-import { crashLoops } from "../diagnose/crash-loops.ts";
+import { crashLoops } from "../evidence/crash-loops.ts";
 import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 

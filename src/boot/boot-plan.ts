@@ -1,7 +1,6 @@
-import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
+import { classById, classes } from "../classes/index.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
-import { comingBack } from "../diagnose/verdict.ts";
 import { valueOr } from "../host/source.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { observeOffline } from "../snapshot/observe-offline.ts";
@@ -71,8 +70,10 @@ async function contentOf(
 /** From its records: no runtime is started for it. */
 async function throughBorrowed({ binary, root }: RuntimeFiles, observe: ObserveNodeOptions): Promise<Content> {
   const facts = await observeOffline({ ...observe, containerdRoot: root, containerdVersion: undefined });
-  const heal = comingBack(facts).map(({ id }) => `${deadAfterCrash.id}/${id}`);
-  const others = diagnoseOffline(facts).filter(({ class: of }) => of !== deadAfterCrash.id);
+  const heal = classes.flatMap(({ id: of, healedAfterStart }) =>
+    (healedAfterStart?.(facts) ?? []).map((id) => `${of}/${id}`),
+  );
+  const others = diagnoseOffline(facts).filter(({ class: of }) => classById(of)?.healedAfterStart === undefined);
   const reason = `${binary} would be started over ${root} on a private socket`;
   return { way: "borrow", reason, heal, leave: others.map(({ id }) => id) };
 }

@@ -1,10 +1,8 @@
-import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-duplicate-container-name.ts";
-import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
-import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
-import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/offline.ts";
+import type { RefusedRecords, SameName } from "../classes/failure-class.ts";
+import { classes } from "../classes/index.ts";
 import type { Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
-import type { MetadataFile } from "../snapshot/metadata-file.ts";
+import type { MetadataFile } from "../snapshot/types/offline.ts";
 import type { ProcessFacts } from "../snapshot/types/processes.ts";
 
 /** A record that prevents the runtime's start, and the one that stays instead. */
@@ -25,34 +23,30 @@ export type Choice =
  */
 export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
   const remove: ChosenRecord[] = [];
-  const groups = [
-    ...duplicateSandboxNames(file.records).map((group) => ({ group, of: recoverDuplicateSandboxName.id })),
-    ...duplicateContainerNames(file).map((group) => ({ group, of: recoverDuplicateContainerName.id })),
-  ];
-  for (const { group, of } of groups) {
-    const keeper = keeperOf(group, file, processes);
-    if (keeper === undefined)
-      return { kind: "refused", reason: `more than one record named ${group.name} is, or may be, alive` };
-    for (const { id } of group.records) {
-      if (id === keeper) continue;
-      remove.push({
-        id,
-        store: "containers",
-        class: of,
-        reason: `${keeper} has the same name, ${group.name}, and stays`,
-      });
+  for (const { refused, of } of refusedRecords(file)) {
+    if (refused.kind === "incomplete") {
+      const { id } = refused;
+      if (livenessOfStored(id, file, processes).state === "dead")
+        remove.push({ id, store: "sandboxes", class: of, reason: "it has no metadata" });
+      continue;
     }
-  }
-  const known = new Set(file.records.map(({ id }) => id));
-  for (const { id, sandbox } of file.sandboxes) {
-    if (sandbox !== undefined || known.has(id)) continue;
-    if (livenessOfStored(id, file, processes).state !== "dead") continue;
-    remove.push({ id, store: "sandboxes", class: recoverMissingMetadata.id, reason: "it has no metadata" });
+    const { name, records } = refused;
+    const keeper = keeperOf(refused, file, processes);
+    if (keeper === undefined)
+      return { kind: "refused", reason: `more than one record named ${name} is, or may be, alive` };
+    for (const { id } of records) {
+      if (id === keeper) continue;
+      remove.push({ id, store: "containers", class: of, reason: `${keeper} has the same name, ${name}, and stays` });
+    }
   }
   return { kind: "chosen", remove };
 }
 
-function keeperOf({ records }: DuplicateName, file: MetadataFile, processes: Source<ProcessFacts>): string | undefined {
+function refusedRecords(file: MetadataFile): readonly { readonly refused: RefusedRecords; readonly of: string }[] {
+  return classes.flatMap((one) => (one.refusedRecords?.(file) ?? []).map((refused) => ({ refused, of: one.id })));
+}
+
+function keeperOf({ records }: SameName, file: MetadataFile, processes: Source<ProcessFacts>): string | undefined {
   const notDead = records.filter(({ id }) => livenessOfStored(id, file, processes).state !== "dead");
   if (notDead.length > 1) return undefined;
   const [living] = notDead;
@@ -62,6 +56,6 @@ function keeperOf({ records }: DuplicateName, file: MetadataFile, processes: Sou
   return (newestFirst.find(({ id }) => stored.has(id)) ?? newestFirst[0])?.id;
 }
 
-function ageKey({ createdAt }: DuplicateName["records"][number]): number {
+function ageKey({ createdAt }: SameName["records"][number]): number {
   return createdAt?.getTime() ?? 0;
 }

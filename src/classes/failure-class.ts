@@ -1,13 +1,14 @@
 import type { Candidate } from "../evidence/candidates.ts";
-import type { Detected } from "../evidence/finding.ts";
+import type { Detected, Finding } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { CniFacts, ScratchFile } from "../snapshot/types/cni.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../snapshot/types/offline.ts";
 import type { Runtime } from "../snapshot/types/runtime.ts";
 
 /** Letter and number as in the reference list, for short references: A1, B3, C12, D1, O2, N1. */
 export type ClassCode = `${"A" | "B" | "C" | "D" | "N" | "O" | "S" | "V"}${number}`;
 
-/** The effect on the node. Each has its own directory. */
+/** The effect on the node. Each has its own directory, or its own file. */
 export type Category =
   | "creation-blocked"
   | "removal-fails"
@@ -18,7 +19,7 @@ export type Category =
   | "other-runtime"
   | "not-a-failure";
 
-/** Everything about one failure class. One file each; see index.ts for the list. */
+/** Everything about one failure class: what the rest of the program asks of one is a field here. See index.ts for the list. */
 export interface FailureClass {
   /** Stable kebab-case id; users script against it. */
   readonly id: string;
@@ -58,8 +59,44 @@ export interface FailureClass {
   readonly prevention?: (runtime: Pick<Runtime, "name" | "version">) => string | undefined;
   /** Pure: the detections of this class on the node. Absent if a snapshot cannot show it. */
   readonly detect?: Detect;
+  /** Pure: what only the findings of the other classes show. */
+  readonly detectAmong?: (findings: readonly Classified[], view: NodeView) => readonly Detected[];
+  /** Pure: what the runtime's database shows while the runtime does not run. */
+  readonly detectOffline?: (file: MetadataFile, facts: OfflineFacts) => readonly Detected[];
+  /** Ids of stored sandboxes that this class detects and heals once the runtime runs. */
+  readonly healedAfterStart?: (facts: OfflineFacts) => readonly string[];
+  /** The records because of which the runtime refuses to start: the offline repair removes what is not needed of them. */
+  readonly refusedRecords?: (file: MetadataFile) => readonly RefusedRecords[];
   /** The cache files of which a broken one is this class. Those from before the boot are quarantined before the runtime starts. */
   readonly cacheFiles?: (cni: Pick<CniFacts, "results" | "multus" | "flannel">) => readonly ScratchFile[];
+  /** Treated without consent, unless its pod has to be deleted. */
+  readonly deletesPodWithConsent?: true;
+  /** The pod of its findings is gone from the cluster: an event about it would never be read. */
+  readonly podIsGone?: true;
+  /** Pods crash in a loop because of it, although it blocks neither creation nor removal. */
+  readonly drivesCrashLoops?: true;
+  /** Kubelet asks again for attempt numbers that sandboxes of the pod still hold. */
+  readonly reusesAttempts?: true;
+  /** Dead sandboxes that no class detects, and that the plan treats all the same, are findings of this class. */
+  readonly adopts?: "interrupted-removals" | "all-dead";
+  /** The number of its findings is a metric of the node. */
+  readonly countedAs?: "leftoverContainers" | "volumeAttachmentsStuck";
+}
+
+export interface Classified {
+  readonly failureClass: FailureClass;
+  readonly finding: Finding;
+}
+
+export type RefusedRecords =
+  | ({ readonly kind: "same-name" } & SameName)
+  /** A record of the 2.x sandbox store. */
+  | { readonly kind: "incomplete"; readonly id: string };
+
+/** Records that reserve the same name when the runtime starts. */
+export interface SameName {
+  readonly name: string;
+  readonly records: readonly StoredContainer[];
 }
 
 /**

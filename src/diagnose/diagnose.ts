@@ -1,6 +1,5 @@
-import type { Category, FailureClass } from "../classes/failure-class.ts";
-import { classes } from "../classes/index.ts";
-import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
+import type { Category, Classified, FailureClass } from "../classes/failure-class.ts";
+import { classById, classes } from "../classes/index.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
 import { type Finding, type Kept, type Subject, sandboxIdOf, type Verdict } from "../evidence/finding.ts";
 import type { KeptReason } from "../evidence/kept-reason.ts";
@@ -15,7 +14,6 @@ import { asCsiChains } from "./csi-chain.ts";
 import { type Named, namedByLogs, toFinding, withEventEvidence, withLogEvidence } from "./from-logs.ts";
 import { pendingOn } from "./pending.ts";
 import { podCreationOn, verdictOf } from "./verdict.ts";
-import { viciousCircles } from "./vicious-circle.ts";
 
 export interface Diagnosis {
   readonly verdict: Verdict;
@@ -98,10 +96,9 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
       : [toKept(candidate, { code: "class-not-selected", class: by.id })];
   });
   const chained = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
-  const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(chained, view) : [];
   return {
     verdict: verdictOf(snapshot, findings, pending),
-    findings: [...chained, ...circles],
+    findings: [...chained, ...amongFindings(chained, view)],
     pending,
     podCreation: podCreationOn(view, pending),
     kept: [...kept, ...leftOut, ...notStuck, ...keptWhileCreated(view)],
@@ -109,6 +106,19 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     dead,
     view,
   };
+}
+
+/** What the findings of all other classes show together. */
+function amongFindings(findings: readonly Finding[], view: NodeView): readonly Finding[] {
+  const classified = findings.flatMap((finding): Classified[] => {
+    const failureClass = classById(finding.class);
+    return failureClass === undefined ? [] : [{ failureClass, finding }];
+  });
+  return classes
+    .filter((failureClass) => isAskedFor(failureClass, view.policy))
+    .flatMap((failureClass) =>
+      (failureClass.detectAmong?.(classified, view) ?? []).map((detected) => toFinding(failureClass, detected)),
+    );
 }
 
 const NOT_STUCK: KeptReason = { code: "not-stuck" };

@@ -1,4 +1,4 @@
-import { couldConcernSandboxes } from "../classes/log-filter.ts";
+import { couldConcernSandboxes } from "../classes/index.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 

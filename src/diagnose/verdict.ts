@@ -3,11 +3,7 @@ import { isCreation, isFailing, type Pending, type PendingPod, type PodCreation 
 import { callReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import { livenessOfStored } from "../liveness/stored.ts";
-import { parseSandboxName } from "../snapshot/ids.ts";
-import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import type { CniFacts } from "../snapshot/types/cni.ts";
-import type { RuntimeCondition, SandboxMetadata } from "../snapshot/types/runtime.ts";
+import type { RuntimeCondition } from "../snapshot/types/runtime.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
@@ -23,57 +19,6 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
     valueOr(snapshot.containerd, undefined)?.tasks.some(({ status }) => status === "unanswered") === true;
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
   return isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
-}
-
-/** A stored sandbox that the next start of the runtime brings back NotReady, with its name reserved. */
-interface ComingBack {
-  readonly id: string;
-  readonly name: string;
-  readonly podName: string;
-  /** Its address or its cached network result still exists: it was never torn down. */
-  readonly holdsNetwork: boolean;
-}
-
-/**
- * Stored sandboxes without a live process, except for orderly stopped ones: these had a network, and nothing of it is
- * left. Empty if processes could not be read: nothing is dead without proof.
- */
-export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly ComingBack[] {
-  if (metadata.status !== "read" || processes.status !== "read") return [];
-  const holders = networkHolders(cni);
-  const found: ComingBack[] = [];
-  for (const [id, sandbox] of storedSandboxes(metadata.value)) {
-    const holdsNetwork = holders.has(id);
-    const wasStoppedOrderly = sandbox.hasCniResult && !holdsNetwork;
-    if (wasStoppedOrderly || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
-    found.push({ id, name: sandbox.name, podName: podNameIn(sandbox.name), holdsNetwork });
-  }
-  return found;
-}
-
-/** By id, each once: a 2.x keeps most of them in both of its stores. A record without metadata is not loaded. */
-export function storedSandboxes(stored: {
-  readonly records: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
-  readonly sandboxes: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
-}): ReadonlyMap<string, SandboxMetadata> {
-  const byId = new Map<string, SandboxMetadata>();
-  for (const { id, sandbox } of [...stored.sandboxes, ...stored.records]) {
-    if (sandbox !== undefined) byId.set(id, sandbox);
-  }
-  return byId;
-}
-
-function networkHolders({ results, hostLocal }: Pick<CniFacts, "results" | "hostLocal">): ReadonlySet<string> {
-  const leases = valueOr(hostLocal, []).flatMap((network) => network.leases);
-  return new Set([
-    ...valueOr(results, []).map(({ sandboxId }) => sandboxId),
-    ...leases.flatMap(({ owner }) => (owner === undefined ? [] : [owner.id])),
-  ]);
-}
-
-function podNameIn(name: string): string {
-  const pod = parseSandboxName(name);
-  return pod === undefined ? name : `${pod.namespace}/${pod.name}`;
 }
 
 /** Can this node create a pod? Answered from the last creation, the last failure and what is pending. */

@@ -1,6 +1,5 @@
 import type { Signature } from "../classes/failure-class.ts";
-import { classes } from "../classes/index.ts";
-import { couldConcernSandboxes } from "../classes/log-filter.ts";
+import { classes, couldConcernSandboxes } from "../classes/index.ts";
 import { type LogPod, subjectOf } from "./subject.ts";
 
 /** One class that a line may belong to. Several with `decides` mean that the line alone is ambiguous. */

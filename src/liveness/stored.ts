@@ -1,5 +1,5 @@
 import { absent, type Source } from "../host/source.ts";
-import type { StoredRecords } from "../snapshot/metadata-records.ts";
+import type { StoredRecords } from "../snapshot/types/offline.ts";
 import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 

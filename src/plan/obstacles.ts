@@ -1,5 +1,6 @@
-import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
+import { classThatAdopts } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { toFinding } from "../diagnose/from-logs.ts";
 import { isBroken, quarantineStep, replaysOf } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
@@ -71,18 +72,17 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
 export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {
   if (unfinished.size === 0) return [];
   const explained = new Set(findings.map(({ subject }) => sandboxIdOf(subject)));
-  const { mode, reversible, steps } = deadAfterCrash.treatment;
   return dead
     .filter(
       ({ sandbox, retained }) => unfinished.has(sandbox.id) && retained === undefined && !explained.has(sandbox.id),
     )
-    .map((candidate) => ({
-      id: `${deadAfterCrash.id}/${candidate.sandbox.id}`,
-      class: deadAfterCrash.id,
-      ...sandboxDetected(candidate, {
-        summary: "an earlier run of unghost started its removal and was interrupted; its name is still reserved",
-        evidence: [{ source: "journal", fact: "remove-sandbox was started and never ended" }],
-      }),
-      treatment: { automatic: mode === "automatic", reversible, steps },
-    }));
+    .map((candidate) =>
+      toFinding(
+        classThatAdopts("interrupted-removals"),
+        sandboxDetected(candidate, {
+          summary: "an earlier run of unghost started its removal and was interrupted; its name is still reserved",
+          evidence: [{ source: "journal", fact: "remove-sandbox was started and never ended" }],
+        }),
+      ),
+    );
 }

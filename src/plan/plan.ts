@@ -1,7 +1,6 @@
-import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
-import { classById } from "../classes/index.ts";
-import { retainedNotready } from "../classes/not-failures/retained-notready.ts";
+import { classById, classThatAdopts } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { toFinding } from "../diagnose/from-logs.ts";
 import { isIgnored, isOptedOut, isRecovering } from "../evidence/candidates.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
 import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
@@ -22,7 +21,6 @@ import { type ClockDoubt, capped, doubtAboutClock, type HealPolicy } from "./pol
 
 const NONE: ReadonlySet<string> = new Set();
 const OPTED_OUT: LeftAloneReason = { code: "opted-out" };
-const CLOCK_STEP = clockStepSandboxAttemptReuse.id;
 
 /** The steps for one finding, in order; it ends with the first step that heals. */
 export interface PlannedAction {
@@ -99,7 +97,11 @@ type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftA
 
 /** One action at a time per sandbox; attempts that a clock step mixed up run oldest first. */
 function laneOf({ id, class: classId, subject }: Finding): string {
-  return (classId === CLOCK_STEP ? podOf(subject)?.uid : undefined) ?? sandboxIdOf(subject) ?? id;
+  return (reusesAttempts(classId) ? podOf(subject)?.uid : undefined) ?? sandboxIdOf(subject) ?? id;
+}
+
+function reusesAttempts(classId: string): boolean {
+  return classById(classId)?.reusesAttempts === true;
 }
 
 function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
@@ -171,7 +173,7 @@ function sandboxesReportedFailed({ snapshot }: NodeView): ReadonlySet<SandboxId 
 function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: HealPolicy): LadderCase {
   const { view, retained } = known;
   const about = view.about(sandbox.id);
-  const attemptReused = finding.class === CLOCK_STEP;
+  const attemptReused = reusesAttempts(finding.class);
   return {
     provenDead: known.dead.has(sandbox.id),
     optedOut: isOptedOut(sandbox, view),
@@ -204,13 +206,14 @@ function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[] {
   return dead
     .filter(({ sandbox }) => !explained.has(sandbox.id))
     .map((candidate) => ({
-      id: `${retainedNotready.id}/${candidate.sandbox.id}`,
-      class: retainedNotready.id,
-      ...sandboxDetected(candidate, {
-        severity: "info",
-        summary: "dead and rightly kept; removed because --all-dead asks for it",
-        evidence: [{ source: "cri", fact: keptInWords(candidate.retained ?? { code: "not-stuck" }) }],
-      }),
+      ...toFinding(
+        classThatAdopts("all-dead"),
+        sandboxDetected(candidate, {
+          severity: "info",
+          summary: "dead and rightly kept; removed because --all-dead asks for it",
+          evidence: [{ source: "cri", fact: keptInWords(candidate.retained ?? { code: "not-stuck" }) }],
+        }),
+      ),
       treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
     }));
 }

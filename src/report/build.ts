@@ -1,5 +1,5 @@
-import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { crashLoops } from "../evidence/crash-loops.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { keptInWords } from "../evidence/kept-reason.ts";
 import type { NodeView } from "../evidence/view.ts";

@@ -2,22 +2,10 @@ import { CONTAINERD_ROOTS } from "../distributions/index.ts";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
-import type { Damage } from "./bolt/layout.ts";
 import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
-import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";
-
-/** Content of containerd's database, read without containerd. */
-export interface MetadataFile extends StoredRecords {
-  /** As a path of the node. */
-  readonly path: string;
-  /** Where the file is damaged. The records are then those that could still be read. */
-  readonly damage: readonly Damage[];
-  /** The file is empty: containerd treats it as new. */
-  readonly isEmpty: boolean;
-  /** Ids of containers with a directory; undefined if it could not be listed. */
-  readonly containerDirs: ReadonlySet<string> | undefined;
-}
+import { neededRecords, storedRecords } from "./metadata-records.ts";
+import type { MetadataFile } from "./types/offline.ts";
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
 /** The same name in 2.x, although its CRI plugins are renamed. */

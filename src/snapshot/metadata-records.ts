@@ -2,21 +2,8 @@ import { parseJson, property } from "../host/json.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import type { BoltBucket, Wanted } from "./bolt/read-bolt.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
-import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types/runtime.ts";
-
-/** A record of containerd with what its file has beyond the types of the API. */
-export interface StoredContainer extends ContainerRecord {
-  /** Of a container record, if its metadata could be decoded. */
-  readonly container?: { readonly name: string; readonly sandboxId: string };
-}
-
-/** What containerd stores of Kubernetes' sandboxes and containers. */
-export interface StoredRecords {
-  readonly records: readonly StoredContainer[];
-  /** The 2.x sandbox store; empty on 1.x, which has none. */
-  readonly sandboxes: readonly SandboxRecord[];
-  readonly leases: readonly Lease[];
-}
+import type { StoredContainer, StoredRecords } from "./types/offline.ts";
+import type { SandboxMetadata, SandboxRecord } from "./types/runtime.ts";
 
 const NAMESPACE_PATH = ["v1", "k8s.io"] as const;
 const STORES: readonly string[] = ["containers", "sandboxes", "leases"];

@@ -1,24 +1,10 @@
-import type { Source } from "../host/source.ts";
 import { readBoot } from "./boot.ts";
 import { readCniResults } from "./cni-results.ts";
 import { readHostLocal } from "./host-local.ts";
-import { type MetadataFile, readMetadataFile } from "./metadata-file.ts";
+import { readMetadataFile } from "./metadata-file.ts";
 import { readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
-import type { CniFacts } from "./types/cni.ts";
-import type { ProcessFacts } from "./types/processes.ts";
-import type { Boot } from "./types/snapshot.ts";
-
-/** The facts about a node without its runtime. */
-export interface OfflineFacts {
-  readonly observedAt: Date;
-  readonly boot: Source<Boot>;
-  readonly metadata: Source<MetadataFile>;
-  readonly processes: Source<ProcessFacts>;
-  readonly cni: Pick<CniFacts, "results" | "hostLocal">;
-  /** The version of the containerd that will be started, if known. */
-  readonly containerdVersion?: string;
-}
+import type { OfflineFacts } from "./types/offline.ts";
 
 export interface OfflineOptions {
   readonly hostRoot: string;

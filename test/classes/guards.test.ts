@@ -217,7 +217,7 @@ describe("reasons to keep a dead sandbox", () => {
 
   test("a candidate that is not kept has no reason", () => {
     const { candidates } = sortSandboxes(view({ sandboxes: [A], containers: lost, results: [resultOf("a")] }));
-    expect(candidates.map(({ retained }) => retained)).toEqual([undefined]);
+    expect(candidates.map((one) => one.retained)).toEqual([undefined]);
   });
 });
 

@@ -2,10 +2,8 @@ import { describe, expect, test } from "vitest";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import type { MetadataFile } from "../../src/snapshot/metadata-file.ts";
-import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
-import type { OfflineFacts } from "../../src/snapshot/observe-offline.ts";
 import type { ResultFile } from "../../src/snapshot/types/cni.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/snapshot/types/offline.ts";
 import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
 import type { SandboxRecord } from "../../src/snapshot/types/runtime.ts";
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { crashLoops } from "../../src/diagnose/crash-loops.ts";
-import { viciousCircles } from "../../src/diagnose/vicious-circle.ts";
+import { classById } from "../../src/classes/index.ts";
+import { crashLoopDrivenByGhost } from "../../src/classes/left-behind/crash-loop-driven-by-ghost.ts";
+import { toFinding } from "../../src/diagnose/from-logs.ts";
+import { crashLoops } from "../../src/evidence/crash-loops.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
-import { viewOf } from "../../src/evidence/view.ts";
+import { type NodeView, viewOf } from "../../src/evidence/view.ts";
 import { read } from "../../src/host/source.ts";
 import { containerId } from "../../src/snapshot/ids.ts";
 import type { Container, Sandbox } from "../../src/snapshot/types/runtime.ts";
@@ -35,6 +37,15 @@ function ready(digit: string): Sandbox {
 
 function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
   return viewOf(snapshotOf(parts, sources), PATIENT);
+}
+
+function viciousCircles(findings: readonly Finding[], on: NodeView): readonly Finding[] {
+  const classified = findings.flatMap((finding) => {
+    const failureClass = classById(finding.class);
+    return failureClass === undefined ? [] : [{ failureClass, finding }];
+  });
+  const detected = crashLoopDrivenByGhost.detectAmong?.(classified, on) ?? [];
+  return detected.map((one) => toFinding(crashLoopDrivenByGhost, one));
 }
 
 describe("crash loops", () => {

@@ -14,9 +14,10 @@ import { readBolt } from "../../src/snapshot/bolt/read-bolt.ts";
 import { bytesAsSource } from "../../src/snapshot/bolt/stable-file.ts";
 import { readContainerd } from "../../src/snapshot/containerd-facts.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import { type MetadataFile, readMetadataFile } from "../../src/snapshot/metadata-file.ts";
+import { readMetadataFile } from "../../src/snapshot/metadata-file.ts";
 import { neededRecords, storedRecords } from "../../src/snapshot/metadata-records.ts";
 import { observeOffline } from "../../src/snapshot/observe-offline.ts";
+import type { MetadataFile } from "../../src/snapshot/types/offline.ts";
 import type { ContainerdFacts } from "../../src/snapshot/types/runtime.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 

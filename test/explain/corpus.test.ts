@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { couldConcernSandboxes } from "../../src/classes/log-filter.ts";
+import { couldConcernSandboxes } from "../../src/classes/index.ts";
 import { explainText } from "../../src/explain/lines.ts";
 import { recognise } from "../../src/explain/recognise.ts";
 import { corpus, negatives, positives } from "./corpus.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { failed, read } from "../../src/host/source.ts";
 import { livenessOfStored } from "../../src/liveness/stored.ts";
-import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
+import type { StoredContainer } from "../../src/snapshot/types/offline.ts";
 import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
 import { idOf, shimOf } from "../support/snapshot-builder.ts";
 

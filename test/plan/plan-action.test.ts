@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
+import { classThatAdopts } from "../../src/classes/index.ts";
 import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
-import { retainedNotready } from "../../src/classes/not-failures/retained-notready.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { unfinishedFindings } from "../../src/plan/obstacles.ts";
@@ -9,6 +9,8 @@ import { planHealing } from "../../src/plan/plan.ts";
 import { idOf, sandboxOf } from "../support/snapshot-builder.ts";
 
 import { A, CURE, candidate, diagnosis, FINDING, KICK, POLICY, planFor, type Situation } from "./one-finding.ts";
+
+const RETAINED = classThatAdopts("all-dead");
 
 describe("an action", () => {
   test("of a subject that is not a listed sandbox is its remedy, with the finding's text as the reason", () => {
@@ -65,16 +67,16 @@ describe("dead sandboxes without a finding", () => {
     const sandboxes = ["a", "b", "c"].map((digit) => sandboxOf(digit));
     const whole = diagnosis(explained, { dead, parts: { sandboxes } });
     const { actions } = planHealing(whole, { ...POLICY, allDead: true });
-    const swept = actions.map(({ finding }) => finding).filter((finding) => finding.class === retainedNotready.id);
+    const swept = actions.map(({ finding }) => finding).filter((finding) => finding.class === RETAINED.id);
     expect(swept).toMatchObject([
       {
-        id: `${retainedNotready.id}/${idOf("b")}`,
+        id: `${RETAINED.id}/${idOf("b")}`,
         severity: "info",
         summary: expect.stringContaining("--all-dead"),
         evidence: [{ source: "cri", fact: expect.stringContaining("nothing shows that it is stuck") }],
         treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
       },
-      { id: `${retainedNotready.id}/${idOf("c")}`, evidence: [{ fact: expect.stringContaining("static pod") }] },
+      { id: `${RETAINED.id}/${idOf("c")}`, evidence: [{ fact: expect.stringContaining("static pod") }] },
     ]);
   });
 

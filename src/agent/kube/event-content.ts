@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { podGone } from "../../classes/left-behind/pod-gone.ts";
+import { classById } from "../../classes/index.ts";
 import { printable } from "../../host/printable.ts";
 import { count, fullStop, sentence } from "../../report/text.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
@@ -27,9 +27,6 @@ const PUBLISHED_REFUSALS: ReadonlySet<RefusalReason> = new Set(["paused", "opted
 
 /** Events are counted by class: failures without a finding have this one. */
 const DEGRADED = "degraded";
-
-/** The cluster has no such pod: an event about it would never be read. */
-const WITHOUT_POD = podGone.id;
 
 export function newsOf(event: AgentEvent): News | undefined {
   switch (event.kind) {
@@ -76,7 +73,7 @@ function blocksInWords({ finding }: Sighting): string {
 }
 
 function podPart(classId: string, pod: PodName | undefined): Pick<News, "pod"> {
-  if (pod === undefined || classId === WITHOUT_POD) return {};
+  if (pod === undefined || classById(classId)?.podIsGone === true) return {};
   const { namespace, name, uid } = pod;
   return namespace === "" || name === "" ? {} : { pod: { namespace, name, uid } };
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
-import { couldConcernSandboxes } from "../../classes/log-filter.ts";
+import { couldConcernSandboxes } from "../../classes/index.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { journaldDirectory } from "../../snapshot/journald.ts";
 import type { OnHint } from "./triggers.ts";

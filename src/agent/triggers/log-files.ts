@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { couldConcernSandboxes } from "../../classes/log-filter.ts";
+import { couldConcernSandboxes } from "../../classes/index.ts";
 import type { OnHint } from "./triggers.ts";
 
 /** Follows logs that are their own files. */

@@ -64,6 +64,7 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
   prevention: () =>
     `kubelet: releases before ${KUBELET.ordersSandboxesByAttemptFrom} order sandboxes by creation time, so a clock step makes them ask for an attempt that is taken. From ${KUBELET.ordersSandboxesByAttemptFrom} on they go by the attempt.`,
   detect,
+  reusesAttempts: true,
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {

@@ -97,6 +97,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     "https://github.com/siderolabs/talos/issues/13411",
   ],
   detect,
+  deletesPodWithConsent: true,
 };
 
 function detect(view: NodeView): readonly Detected[] {

@@ -13,8 +13,14 @@ import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { isKubeletAlive, isTerminating } from "../../evidence/pod-presence.ts";
 import { removalReports } from "../../evidence/reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { MAX_LISTED, storedSandboxes } from "../../evidence/stored-records.ts";
 import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
+import { livenessOfStored } from "../../liveness/stored.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
+import { parseSandboxName } from "../../snapshot/ids.ts";
+import type { CniFacts } from "../../snapshot/types/cni.ts";
+import type { MetadataFile, OfflineFacts } from "../../snapshot/types/offline.ts";
 import type { Sandbox } from "../../snapshot/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
@@ -61,6 +67,10 @@ export const deadAfterCrash: FailureClass = {
     "https://github.com/shunkakinoki/dotfiles/pull/2120",
   ],
   detect,
+  detectOffline,
+  healedAfterStart: (facts) => comingBack(facts).map(({ id }) => id),
+  drivesCrashLoops: true,
+  adopts: "interrupted-removals",
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
@@ -111,4 +121,69 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   const held = networkStillHeld(about, view);
   if (evidence.length > 0 && held !== undefined) evidence.push({ source: "cni", fact: held });
   return evidence;
+}
+
+/** One finding for all of them: which one is stuck is known only after the runtime's start. */
+function detectOffline(file: MetadataFile, facts: OfflineFacts): readonly Detected[] {
+  const back = comingBack(facts);
+  if (back.length === 0) return [];
+  const names = back.map(({ podName }) => podName).toSorted();
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : "";
+  const holding = back.filter(({ holdsNetwork }) => holdsNetwork).length;
+  const evidence: Evidence[] = [
+    {
+      source: "metadata file",
+      fact: `records without a live process: ${names.slice(0, MAX_LISTED).join(", ")}${more}`,
+    },
+  ];
+  if (holding > 0)
+    evidence.push({ source: "cni", fact: `${holding} of them still hold an address or a cached result` });
+  return [
+    {
+      severity: "warning",
+      subject: { type: "node", path: file.path },
+      summary: `${back.length === 1 ? "1 stored sandbox is" : `${back.length} stored sandboxes are`} dead and not taken down: the next start of the runtime brings them back NotReady, with their names taken`,
+      evidence,
+      blocks: [],
+      cure: [],
+    },
+  ];
+}
+
+/** A stored sandbox that the next start of the runtime brings back NotReady, with its name reserved. */
+interface ComingBack {
+  readonly id: string;
+  readonly podName: string;
+  /** Its address or its cached network result still exists: it was never torn down. */
+  readonly holdsNetwork: boolean;
+}
+
+/**
+ * Stored sandboxes without a live process, except for orderly stopped ones: these had a network, and nothing of it is
+ * left. Empty if processes could not be read: nothing is dead without proof.
+ */
+function comingBack({ metadata, processes, cni }: OfflineFacts): readonly ComingBack[] {
+  if (metadata.status !== "read" || processes.status !== "read") return [];
+  const holders = networkHolders(cni);
+  const found: ComingBack[] = [];
+  for (const [id, sandbox] of storedSandboxes(metadata.value)) {
+    const holdsNetwork = holders.has(id);
+    const wasTornDown = sandbox.hasCniResult && !holdsNetwork;
+    if (wasTornDown || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
+    found.push({ id, podName: podNameIn(sandbox.name), holdsNetwork });
+  }
+  return found;
+}
+
+function networkHolders({ results, hostLocal }: Pick<CniFacts, "results" | "hostLocal">): ReadonlySet<string> {
+  const leases = valueOr(hostLocal, []).flatMap((network) => network.leases);
+  return new Set([
+    ...valueOr(results, []).map(({ sandboxId }) => sandboxId),
+    ...leases.flatMap(({ owner }) => (owner === undefined ? [] : [owner.id])),
+  ]);
+}
+
+function podNameIn(name: string): string {
+  const pod = parseSandboxName(name);
+  return pod === undefined ? name : `${pod.namespace}/${pod.name}`;
 }

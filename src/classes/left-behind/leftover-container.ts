@@ -42,6 +42,7 @@ export const leftoverContainer: FailureClass = {
     "https://github.com/kubernetes/kubernetes/issues/134075",
   ],
   detect,
+  countedAs: "leftoverContainers",
 };
 
 const POD_UID = "io.kubernetes.pod.uid";

@@ -1,3 +1,7 @@
+import type { Detected, Subject } from "../../evidence/finding.ts";
+import { metadataEvidence, NEXT_START } from "../../evidence/stored-records.ts";
+import { damageInWords } from "../../snapshot/bolt/layout.ts";
+import type { MetadataFile } from "../../snapshot/types/offline.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 const etcd = /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap/;
@@ -74,4 +78,33 @@ export const boltCorruption: FailureClass = {
     "https://github.com/etcd-io/bbolt/issues/883",
     "https://github.com/kubernetes/kubernetes/issues/141599",
   ],
+  detectOffline,
 };
+
+function detectOffline({ path, damage, isEmpty, records }: MetadataFile): readonly Detected[] {
+  const subject = { type: "file", path } satisfies Subject;
+  if (isEmpty) {
+    return [
+      {
+        severity: "warning",
+        subject,
+        summary:
+          "the database has no bytes at all: the runtime begins again, and knows no pod, container or image of before",
+        evidence: [{ source: "metadata file", fact: `${path} is empty` }],
+        blocks: [],
+        cure: [],
+      },
+    ];
+  }
+  if (damage.length === 0) return [];
+  return [
+    {
+      severity: "critical",
+      subject,
+      summary: `the database does not check out: the runtime crashes when it reads the bad part; ${records.length} records can still be read`,
+      evidence: metadataEvidence(damage.map(damageInWords)),
+      blocks: [NEXT_START],
+      cure: [],
+    },
+  ];
+}

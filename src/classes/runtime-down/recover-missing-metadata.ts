@@ -1,4 +1,9 @@
-import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { createdInWords, NEXT_START } from "../../evidence/stored-records.ts";
+import { containerdBehaviour } from "../../evidence/versions.ts";
+import { sandboxId } from "../../snapshot/ids.ts";
+import type { MetadataFile, OfflineFacts } from "../../snapshot/types/offline.ts";
+import type { FailureClass, RefusedRecords } from "../failure-class.ts";
 
 export const recoverMissingMetadata: FailureClass = {
   id: "recover-missing-metadata",
@@ -56,4 +61,36 @@ export const recoverMissingMetadata: FailureClass = {
     "https://github.com/k3s-io/k3s/issues/11973",
     "https://github.com/siderolabs/talos/issues/9496",
   ],
+  detectOffline,
+  refusedRecords,
 };
+
+/** A container record of the same id is read first, and the incomplete record is then skipped. */
+function detectOffline(file: MetadataFile, { containerdVersion: version }: OfflineFacts): readonly Detected[] {
+  const behaviour = version === undefined ? undefined : containerdBehaviour(version);
+  if (behaviour !== undefined && !behaviour.fatalWithoutMetadata) return [];
+  const recovered = new Set(file.records.flatMap(({ id, sandbox }) => (sandbox === undefined ? [] : [id])));
+  const incomplete = file.sandboxes.filter(({ id, sandbox }) => sandbox === undefined && !recovered.has(id));
+  const isFatal = behaviour !== undefined;
+  return incomplete.map(({ id, createdAt }) => ({
+    severity: isFatal ? "critical" : "warning",
+    subject: { type: "record", name: id, sandboxId: sandboxId(id) },
+    summary: isFatal
+      ? `a stored sandbox has no metadata, and containerd ${version} refuses to start because of it`
+      : "a stored sandbox has no metadata: containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3 refuse to start because of it, others drop it; which version will be started is not known here",
+    evidence: [
+      { source: "metadata file", fact: `${id}, ${createdInWords(createdAt)}, has no metadata that could be decoded` },
+      { source: "metadata file", fact: "no container record has its id" },
+    ],
+    blocks: isFatal ? [NEXT_START] : [],
+    cure: [],
+  }));
+}
+
+/** One with a container record of its id is left to the runtime. */
+function refusedRecords({ records, sandboxes }: MetadataFile): readonly RefusedRecords[] {
+  const known = new Set(records.map(({ id }) => id));
+  return sandboxes
+    .filter(({ id, sandbox }) => sandbox === undefined && !known.has(id))
+    .map(({ id }) => ({ kind: "incomplete", id }));
+}

@@ -78,6 +78,7 @@ export const volumeAttachmentStuck: FailureClass = {
     "https://github.com/harvester/harvester/issues/5040",
   ],
   detect,
+  countedAs: "volumeAttachmentsStuck",
 };
 
 function detect(view: NodeView): readonly Detected[] {

@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path";
-import { scanOffline } from "../../diagnose/offline-scan.ts";
+import { scanOffline } from "../../diagnose/offline.ts";
 import { buildReport } from "../../report/build.ts";
 import { observeOffline } from "../../snapshot/observe-offline.ts";
 import type { ExitCode } from "../exit-codes.ts";

@@ -1,7 +1,7 @@
-import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
 import { ZERO_TIME } from "../snapshot/types/runtime.ts";
+import type { NodeView } from "./view.ts";
 
 /** A container or sandbox that is restarted repeatedly. */
 export interface CrashLoop {

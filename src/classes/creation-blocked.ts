@@ -1,0 +1,352 @@
+import { clockStepSandboxAttemptReuse } from "./creation-blocked/clock-step-sandbox-attempt-reuse.ts";
+import { failedRollbackUnknownSandbox } from "./creation-blocked/failed-rollback-unknown-sandbox.ts";
+import { sandboxNameHeldByInflightRun } from "./creation-blocked/sandbox-name-held-by-inflight-run.ts";
+import { zeroCreatedatRecord } from "./creation-blocked/zero-createdat-record.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+const decides =
+  "Check the holder. Not listed and the disk busy: a slow create (this class), wait. Running and healthy: the clock stepped and the kubelet counts restarts wrongly (A4). Hours without end and threads in uninterruptible sleep on a mount: a dead volume (A8).";
+
+const containerNameHeldBySlowCreate: FailureClass = {
+  id: "container-name-held-by-slow-create",
+  code: "A2",
+  category: "creation-blocked",
+  title: "Container name held by a slow create",
+  explanation:
+    "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet timed out after two minutes and retried; the second request meets the name of the first. It nearly always ends well on its own.",
+  mechanism:
+    "CreateContainer reserves the container's name first and prepares the snapshot after that. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
+  signatures: () => [
+    {
+      text: 'failed to reserve container name "<container>_<pod>_<namespace>_<uid>_<n>": name "<same>" is reserved for "<id>"',
+      pattern: /failed to reserve container name/,
+      level: "symptom",
+      confidence: 0.7,
+      decides,
+    },
+    {
+      text: '… name "<container>_<pod>_<namespace>_<uid>_<n>" is reserved for "<id>" (the front cut off)',
+      pattern: /\bname [^\s_]{1,63}_[^\s_]{1,253}_[^\s_]{1,63}_[^\s_]{1,40}_\d{1,9} is reserved for/,
+      level: "symptom",
+      confidence: 0.6,
+      decides,
+    },
+  ],
+  logFragments: ["reserve"],
+  inSnapshot: {
+    visible: false,
+    why: "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears without intervention.",
+  },
+  versions:
+    "All. Newer containerd (2.1.7+, 2.2.2+, 2.3) adds “check if another CreateContainer request is in progress”.",
+  treatment: {
+    mode: "none",
+    reversible: true,
+    steps: ["Watch for fifteen minutes; report I/O pressure and full disks."],
+    gates: [],
+  },
+  byHand: [
+    "Wait. Check I/O pressure (/proc/pressure/io) and free space.",
+    "If it lasts longer than a quarter of an hour, delete the pod; its controller makes one with a new name.",
+    "Give the node a faster disk, or make the image smaller.",
+  ],
+  danger: "Removing the “stale” id kills a create that was about to succeed.",
+  links: [
+    "https://github.com/containerd/containerd/issues/4604",
+    "https://github.com/containerd/containerd/issues/9113",
+    "https://github.com/k3s-io/k3s/issues/2312",
+    "https://github.com/k3s-io/k3s/issues/7690",
+  ],
+};
+
+const clockStepContainerRestartcount: FailureClass = {
+  id: "clock-step-container-restartcount",
+  code: "A4",
+  category: "creation-blocked",
+  title: "Clock step made the kubelet reuse a restart count",
+  explanation:
+    "The kubelet tries to start a container that is already running: after a clock step it reads an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
+  mechanism:
+    "The kubelet keeps container statuses by creation time; after a backward step a stale one wins and the restart count is computed from it. The name that results belongs to a container that is often alive.",
+  signatures: () => [
+    {
+      text: 'failed to reserve container name "…": name "…" is reserved for "<id>", and <id> runs',
+      pattern: /failed to reserve container name/,
+      level: "symptom",
+      confidence: 0.15,
+      decides:
+        "crictl inspect of the holder: it exists and is running, or exited long ago, while the kubelet reports CreateContainerError.",
+    },
+    {
+      text: 'Conflict. The container name "/k8s_<container>_…" is already in use by container "<id>", and <id> runs',
+      pattern: /container name \/?k8s_(?!pod_)\S{1,400} is already in use by container/,
+      decides: "The holder runs, and the clock stepped: this class. The holder is a dead one from before a crash: O4.",
+      level: "cause",
+      confidence: 0.3,
+    },
+  ],
+  logFragments: ["container name"],
+  inSnapshot: {
+    visible: false,
+    why: "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
+  },
+  versions: "All kubelets; the upstream change was still open when this was written.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Holder created or exited, older than ten minutes: remove that container.",
+      "Holder running: restart the kubelet only.",
+    ],
+    gates: ["The holder does not run.", "It is no static control-plane pod."],
+  },
+  byHand: [
+    "Inspect the holder: crictl inspect <id>.",
+    "Running: restart the kubelet and touch nothing else. Never started: crictl rm <id>.",
+  ],
+  danger: "The holder may be the live container of a control-plane pod; removing it takes the API server down.",
+  links: [
+    "https://github.com/kubernetes/kubernetes/issues/134153",
+    "https://github.com/kubernetes/kubernetes/issues/90298",
+    "https://github.com/kubernetes/kubernetes/issues/94557",
+    "https://github.com/kubernetes/kubernetes/pull/138191",
+    "https://github.com/Faisal-Hajari/ai-platform/issues/21",
+    "https://github.com/cri-o/cri-o/issues/8629",
+  ],
+};
+
+const containerInvisibleAfterEnospcRestart: FailureClass = {
+  id: "container-invisible-after-enospc-restart",
+  code: "A6",
+  category: "creation-blocked",
+  title: "Container forgotten because the disk was full at restart",
+  explanation:
+    "containerd was restarted while its disk was full. It could not write down the state of some containers and left them out, although they still run. The kubelet cannot see them and starts a second copy. The next restart of containerd will find both and refuse to start.",
+  mechanism:
+    "On start the CRI plugin loads each container and checkpoints its status. A failing write skips the container: the process keeps running unknown to CRI, and the kubelet creates one with the same name. Recovery treats two equal names as fatal (D2).",
+  signatures: () => [
+    {
+      text: 'Failed to load container "<id>" … failed to checkpoint status to "<path>": … no space left on device',
+      pattern: /failed to checkpoint status/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'Failed to load container "<id>": … no space left on device',
+      pattern: /failed to load (?:container|sandbox)[^]{0,400}?no space left on device/,
+      level: "cause",
+      confidence: 0.85,
+    },
+  ],
+  logFragments: ["load container", "sandbox", "checkpoint status"],
+  inSnapshot: {
+    visible: false,
+    why: "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
+  },
+  versions: "All containerd releases, main included.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Free disk space.",
+      "Restart containerd once, before the kubelet makes duplicates, if no duplicate names exist yet.",
+      "With duplicates present: no restart; remove the unused copy first.",
+    ],
+    gates: ["At least 1 GiB and 5 % free below the containerd root.", "No duplicate names among the records."],
+  },
+  byHand: [
+    "Free space on the containerd root (crictl rmi --prune, old logs).",
+    "Find the containers that ctr -n k8s.io tasks ls lists and crictl ps does not.",
+    "Restart containerd only when no two records carry the same name.",
+  ],
+  danger: "Two copies of one container may be writing to the same volume.",
+  links: [
+    "https://github.com/containerd/containerd/issues/7247",
+    "https://github.com/containerd/containerd/issues/11504",
+  ],
+};
+
+const blockedTask = {
+  text: "INFO: task containerd:<pid> blocked for more than <n> seconds.",
+  pattern: /task (?:containerd\S{0,12}|runc\S{0,16}|dockerd|crio|kubelet|k3s\S{0,12}):\d{1,8} blocked for more than/,
+  level: "symptom",
+  confidence: 0.5,
+  decides:
+    "The call trace that follows: copy_net_ns or cleanup_net is this class; nfs_, cifs_ or vfs_statx is a dead mount (A8); a file system or block layer function is a failing disk.",
+} as const;
+
+const kernelNetnsHang: FailureClass = {
+  id: "kernel-netns-hang",
+  code: "A7",
+  category: "creation-blocked",
+  title: "The kernel hangs on network namespaces",
+  explanation:
+    "The kernel is stuck tearing down an old network namespace, and every new one waits behind it. No pod with its own network can start on this node, whatever is removed or restarted. Only a reboot helps.",
+  mechanism:
+    "Making a sandbox unshares a network namespace; the kernel holds a global lock while it cleans up another one that still has a reference (unregister_netdevice waits). Threads of the runtime sleep uninterruptibly in copy_net_ns.",
+  signatures: () => [
+    {
+      text: "unregister_netdevice: waiting for <interface> to become free. Usage count = <n>",
+      pattern: /unregister_netdevice: waiting for/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "copy_net_ns+0x… in a kernel stack",
+      pattern: /\bcopy_net_ns\b/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "cleanup_net+0x… in a kernel stack",
+      pattern: /\bcleanup_net\+0x/,
+      level: "cause",
+      confidence: 0.75,
+    },
+    blockedTask,
+    {
+      text: 'failed to reserve sandbox name "…": name "…" is reserved for "<id>", for every new pod',
+      pattern: /failed to reserve sandbox name/,
+      level: "symptom",
+      confidence: 0.1,
+      decides: "Every new pod fails, and /proc/<containerd>/task/*/stack shows copy_net_ns for minutes.",
+    },
+  ],
+  logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
+  inSnapshot: {
+    visible: false,
+    why: "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
+  },
+  versions: "A kernel defect; any runtime.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Cordon the node.", "Reboot it, by force if an orderly shutdown hangs too.", "Update the kernel."],
+    gates: ["At least two runtime threads in copy_net_ns for more than five minutes."],
+  },
+  byHand: ["Cordon, then reboot. Nothing short of it helps.", "Update the kernel."],
+  danger:
+    "Sandbox surgery cannot help, and a restart of the runtime hangs as well, which takes the running pods' supervision away.",
+  links: [
+    "https://github.com/containerd/containerd/issues/12438",
+    "https://github.com/moby/moby/issues/5618",
+    "https://github.com/kubernetes/kubernetes/issues/30363",
+  ],
+};
+
+const containerCreateStatHang: FailureClass = {
+  id: "container-create-stat-hang",
+  code: "A8",
+  category: "creation-blocked",
+  title: "Container creation hangs on a dead volume",
+  explanation:
+    "A volume of this pod lies on storage that no longer answers (NFS, CIFS, a CSI mount). The runtime asks the kernel whether the path exists and never gets an answer; every retry then fails on the container's name.",
+  mechanism:
+    "While building the container's specification containerd calls stat on each mount source. On a dead network file system that call sleeps uninterruptibly and cannot be cancelled.",
+  signatures: () => [
+    {
+      text: 'failed to generate spec: failed to stat "<volume path>": …',
+      pattern: /failed to generate spec: failed to stat/,
+      unless: /no such file or directory|not a directory|permission denied/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: 'failed to reserve container name "…": name "…" is reserved for "<id>", for hours',
+      pattern: /failed to reserve container name/,
+      level: "symptom",
+      confidence: 0.15,
+      decides:
+        "It lasts for hours, and a thread of containerd sleeps in stat on a mount (state D, stack with nfs, cifs or fuse).",
+    },
+    {
+      text: "INFO: task containerd:<pid> blocked for more than <n> seconds.",
+      pattern: /task containerd\S{0,12}:\d{1,8} blocked for more than/,
+      level: "symptom",
+      confidence: 0.3,
+      decides: "The call trace that follows names nfs, cifs, ceph or fuse functions.",
+    },
+  ],
+  logFragments: ["reserve", "failed to stat", "blocked for more than"],
+  inSnapshot: {
+    visible: false,
+    why: "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
+  },
+  versions: "All containerd releases.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Bring the storage server back.", "If it is gone for good: unmount the dead path lazily."],
+    gates: ["A thread of the runtime sleeps on exactly that mount."],
+  },
+  byHand: [
+    "Find the mount: list processes in state D, and mounts on which df or stat hang.",
+    "Restore the server, or umount -l the path when its data is not needed any more.",
+  ],
+  danger: "A lazy unmount loses what was not written yet. Restarting containerd does not help.",
+  links: [
+    "https://github.com/containerd/containerd/issues/10828",
+    "https://github.com/containerd/containerd/issues/13867",
+    "https://github.com/containerd/containerd/issues/1722",
+  ],
+};
+
+const eventedPlegStaleStatus: FailureClass = {
+  id: "evented-pleg-stale-status",
+  code: "A9",
+  category: "creation-blocked",
+  title: "EventedPLEG shows the kubelet an outdated pod",
+  explanation:
+    "Right after a restart of the runtime a kubelet with the EventedPLEG feature still uses an outdated status and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
+  mechanism:
+    "With the feature gate on, the kubelet's pod cache is fed by runtime events; events lost over a runtime restart leave it stale. Suspected upstream, not proven.",
+  signatures: () => [
+    {
+      text: "… is already in use by sandbox <id>",
+      pattern: /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox/,
+      level: "cause",
+      confidence: 0.3,
+      decides:
+        "The kubelet runs with the feature gate EventedPLEG and the pod is static: this class. The runtime is iSulad: O5.",
+    },
+    {
+      text: 'failed to reserve sandbox name "…": name "…" is reserved for "<id>", for a static pod whose sandbox runs',
+      pattern: /failed to reserve sandbox name/,
+      level: "symptom",
+      confidence: 0.05,
+      decides: "The pod is static, the holder is listed, and the kubelet runs with EventedPLEG.",
+    },
+  ],
+  logFragments: ["sandbox"],
+  inSnapshot: {
+    visible: false,
+    why: "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",
+  },
+  versions: "Kubelets with the feature gate EventedPLEG switched on.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: ["Restart the kubelet once.", "Switch the feature gate off."],
+    gates: ["The holder is left alone."],
+  },
+  byHand: ["Set EventedPLEG=false in the kubelet's feature gates and restart it."],
+  danger: "The holder may be the live sandbox of the API server. Never remove it.",
+  links: [
+    "https://github.com/kubernetes/kubernetes/issues/126514",
+    "https://github.com/kubernetes/kubernetes/issues/123139",
+  ],
+};
+
+/** What blocks the creation of sandboxes, in the order of the codes. */
+export const creationBlocked: readonly FailureClass[] = [
+  sandboxNameHeldByInflightRun,
+  containerNameHeldBySlowCreate,
+  clockStepSandboxAttemptReuse,
+  clockStepContainerRestartcount,
+  failedRollbackUnknownSandbox,
+  containerInvisibleAfterEnospcRestart,
+  kernelNetnsHang,
+  containerCreateStatHang,
+  eventedPlegStaleStatus,
+  zeroCreatedatRecord,
+];

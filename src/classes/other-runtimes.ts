@@ -1,0 +1,256 @@
+import type { FailureClass } from "./failure-class.ts";
+
+const crioNameReserved: FailureClass = {
+  id: "crio-name-reserved",
+  code: "O1",
+  category: "other-runtime",
+  title: "CRI-O: the name is reserved by a creation under way",
+  explanation:
+    "CRI-O is still busy with an earlier request for this pod or container and reports that. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
+  mechanism:
+    "CRI-O reserves the name for the request and keeps it while the request runs. After twenty failed clean-up attempts it stops and never releases it.",
+  signatures: () => [
+    {
+      text: "error reserving pod name k8s_<pod>_<namespace>_<uid>_<n> for id <id>: name is reserved",
+      pattern: /error reserving (?:pod|ctr|container) name/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage <s>: …",
+      pattern: /kubelet may be retrying requests that are timing out in cri-o/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "Creation of sandbox <n> not yet finished. Currently at stage <s>",
+      pattern: /creation of (?:sandbox|container) \S{1,400} not yet finished/,
+      level: "cause",
+      confidence: 0.85,
+    },
+  ],
+  logFragments: ["reserve", "sandbox", "network", "not yet finished"],
+  inSnapshot: { visible: false, why: "CRI-O's reservations are in its memory only; the log names the stage." },
+  versions: "All CRI-O releases.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Wait, and check the stage that the message names.", "Stuck after failed clean-ups: restart crio."],
+    gates: ["The message has been repeating for more than ten minutes."],
+  },
+  byHand: ["Reduce the node's load; read the stage in the message. If nothing moves: systemctl restart crio."],
+  danger: "A restart during a long creation throws its work away.",
+  links: [
+    "https://github.com/cri-o/cri-o/issues/7010",
+    "https://github.com/cri-o/cri-o/issues/9097",
+    "https://github.com/cri-o/cri-o/issues/8884",
+    "https://github.com/cri-o/cri-o/issues/8596",
+    "https://github.com/cri-o/cri-o/issues/2984",
+  ],
+};
+
+const crioAlreadyExists: FailureClass = {
+  id: "crio-already-exists",
+  code: "O2",
+  category: "other-runtime",
+  title: "CRI-O: a sandbox of this name already exists",
+  explanation:
+    "An old CRI-O still knows a sandbox or container of this name from before a restart and cannot make a second. Today's CRI-O deletes what it cannot restore.",
+  mechanism: "On start old releases reserved the names of sandboxes they then failed to load.",
+  signatures: () => [
+    {
+      text: 'pod sandbox with name "<n>" already exists',
+      pattern: /pod sandbox with name \S{1,400} already exists/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'conflict, name "<n>" already reserved for ctr "<id>"',
+      pattern: /name \S{1,400} already reserved for (?:ctr|pod|container|sandbox)/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["sandbox", "reserve"],
+  inSnapshot: { visible: false, why: "CRI-O's name index is in its memory only; the log names the holder." },
+  versions: "Old CRI-O.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Remove the old sandbox over CRI, or restart crio.", "Upgrade CRI-O."],
+    gates: ["The sandbox is dead."],
+  },
+  byHand: ["crictl pods --name <pod>: crictl rmp the dead one, or restart crio."],
+  danger: "The holder may be running; check before removing it.",
+  links: ["https://github.com/cri-o/cri-o/issues/1742", "https://github.com/cri-o/cri-o/issues/497"],
+};
+
+const staleProcNetns: FailureClass = {
+  id: "stale-proc-netns",
+  code: "O3",
+  category: "other-runtime",
+  title: "Namespace remembered by process number",
+  explanation:
+    "An old CRI-O or docker remembers a pod's network by the number of its first process. That process is gone, or worse, after a reboot the number belongs to another one, and taking the network down hits the wrong namespace, the host's included.",
+  mechanism:
+    "The namespace path was /proc/<pid>/ns/net. After a reboot the pid is reused; DEL then ran in the host's namespace and took lo down.",
+  signatures: () => [
+    {
+      text: 'failed to Statfs "/proc/<pid>/ns/net": no such file or directory',
+      pattern:
+        /\/proc\/\d{1,8}\/ns\/net:? (?:no such file|unknown fs_magic)|(?:cannot open|failed to open netns|statfs) \/proc\/\d{1,8}\/ns\/net/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: 'NetworkPlugin cni failed on the status hook for pod "<pod>_<namespace>": …',
+      pattern: /networkplugin \S{1,20} failed on the status hook/,
+      level: "wrapper",
+      confidence: 0.5,
+      decides:
+        "The pod: if it has just ended, dockershim only asked too late and nothing is wrong; if it should be running, its first process is gone.",
+    },
+  ],
+  logFragments: ["cni", "/ns/net"],
+  inSnapshot: { visible: false, why: "The runtimes concerned are no longer in use with a CRI that could be asked." },
+  versions: "Old CRI-O and docker (dockershim).",
+  treatment: { mode: "none", reversible: false, steps: [], gates: [] },
+  byHand: ["Upgrade the runtime. Never run a plugin's DEL by hand with a /proc path."],
+  danger: "A DEL with a reused process number runs in a foreign namespace and can cut the host off.",
+  links: [
+    "https://github.com/cri-o/cri-o/issues/2849",
+    "https://github.com/openshift/containernetworking-plugins/pull/16",
+  ],
+};
+
+const dockerNameConflict: FailureClass = {
+  id: "docker-name-conflict",
+  code: "O4",
+  category: "other-runtime",
+  title: "Docker: the pod's container name is in use",
+  explanation:
+    "Docker still has a container of the name that the kubelet needs, usually one from before a crash, or one that a clock step made the kubelet forget.",
+  mechanism:
+    "dockershim and cri-dockerd build the name from pod, uid and attempt; docker allows each name once, whether the container runs or not.",
+  signatures: () => [
+    {
+      text: 'Conflict. The container name "/k8s_POD_…" is already in use by container "<id>". You have to remove (or rename) that container …',
+      pattern: /container name \/?k8s_\S{1,400} is already in use by container/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'Conflict. The container name "…" is already in use by container "…" (names elided)',
+      pattern: /the container name \S{1,400} is already in use by container/,
+      within: /k8s_|sandbox|from runtime service|createcontainer/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: 'Unable to create pod sandbox due to conflict. Attempting to remove sandbox "<id>"',
+      pattern: /unable to create pod sandbox due to conflict|failed to remove the conflicting container/,
+      level: "cause",
+      confidence: 0.9,
+    },
+  ],
+  logFragments: ["sandbox", "container name", "conflicting container"],
+  inSnapshot: { visible: false, why: "docker's own list is not read; cri-dockerd shows only what it manages." },
+  versions: "docker with dockershim or cri-dockerd.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Remove the dead container that holds the name."],
+    gates: ["The container is not running."],
+  },
+  byHand: ["docker ps -a --filter name=<name>: docker rm it if it is not running; otherwise restart the kubelet only."],
+  danger: "The holder may be the running container (see A4): never docker rm -f it unseen.",
+  links: [
+    "https://github.com/kubernetes/kubernetes/issues/97153",
+    "https://github.com/kubernetes/kubernetes/issues/94557",
+    "https://github.com/kubernetes/kubernetes/pull/36768",
+  ],
+};
+
+const isuladNameConflict: FailureClass = {
+  id: "isulad-name-conflict",
+  code: "O5",
+  category: "other-runtime",
+  title: "iSulad: the sandbox name is in use",
+  explanation:
+    "iSulad still has a sandbox of this name from before a power cut and refuses a second one. The kubelet asks for the same attempt because it does not see, or misjudges, the first.",
+  mechanism: "iSulad keeps names across restarts; static pods keep their uid and so their name.",
+  signatures: () => [
+    {
+      text: 'Conflict. The name "k8s_POD_…" is already in use by sandbox <id>. You have to remove that sandbox to be able to reuse that name.',
+      pattern:
+        /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox|remove that sandbox to be able to reuse that name/,
+      level: "cause",
+      confidence: 0.85,
+      decides: "The runtime is iSulad: this class. Another runtime and a kubelet with EventedPLEG: A9.",
+    },
+  ],
+  logFragments: ["sandbox", "etcd"],
+  inSnapshot: {
+    visible: false,
+    why: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",
+  },
+  versions: "iSulad (openEuler).",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Remove the dead sandbox that holds the name over CRI."],
+    gates: ["The sandbox is dead: NotReady, no container running."],
+  },
+  byHand: ["crictl pods --no-trunc: crictl rmp the holder if it is NotReady; otherwise restart the kubelet only."],
+  danger: "For static pods the holder may be the live API server or etcd.",
+  links: ["https://github.com/kubernetes/kubernetes/issues/126514"],
+};
+
+const crioHalfRemoved: FailureClass = {
+  id: "crio-half-removed",
+  code: "O6",
+  category: "other-runtime",
+  title: "CRI-O: half removed, and no removal gets past that",
+  explanation:
+    "A sandbox was removed without being stopped before, and its network could not be taken down. CRI-O had deleted its containers by then; every later removal tries to delete them again, does not find them, and fails. The sandbox stays in the list until CRI-O is restarted, also when the network could be taken down again.",
+  mechanism:
+    "RemovePodSandbox deletes the containers, the sandbox's own included, takes their ids out of the index, and runs DEL last. When DEL fails the sandbox is kept, and the next removal fails on the id of its own container, which the index no longer has.",
+  signatures: () => [
+    {
+      text: "failed to delete container k8s_POD_<pod>_<namespace>_<uid>_<n> in pod sandbox <id> from index: no such id: '<id>'",
+      pattern: /failed to delete (?:infra )?container \S{1,400} in pod sandbox \S{1,80} from index: no such id/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["sandbox"],
+  inSnapshot: {
+    visible: false,
+    why: "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",
+  },
+  versions: "CRI-O from 1.22 on, and late releases of 1.20 and 1.21.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Repair what DEL fails on.", "Restart crio."],
+    gates: ["DEL works again: other pods of the node are stopped without an error."],
+  },
+  byHand: [
+    "Find out why DEL failed: the first removal's message in crio's log, which begins with “stop pod network”; unghost explain shows what it means.",
+    "When DEL works again: crictl stopp <id>, with which most releases try DEL again, whatever they answer; then systemctl restart crio.",
+    "unghost scan shows what the sandbox has left behind.",
+  ],
+  danger:
+    "The restart makes CRI-O forget the sandbox without another DEL: before the cause is repaired it leaves addresses and rules behind. Never crictl rmp what crictl stopp could not stop.",
+  links: ["https://github.com/cri-o/cri-o/pull/3164", "https://github.com/cri-o/cri-o/pull/291"],
+};
+
+/** What other runtimes do, in the order of the codes. */
+export const otherRuntimes: readonly FailureClass[] = [
+  crioNameReserved,
+  crioAlreadyExists,
+  staleProcNetns,
+  dockerNameConflict,
+  isuladNameConflict,
+  crioHalfRemoved,
+];
