@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 import { classes } from "../src/classes/index.ts";
-import { FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/config/agent-settings.ts";
+import { FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/settings/table.ts";
 
 const SCHEMA = "deploy/helm/unghost/values.schema.json";
 const RULES = "deploy/helm/unghost/files/unghost.rules.yaml";

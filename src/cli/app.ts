@@ -15,13 +15,12 @@ import {
 import { printable } from "../host/printable.ts";
 import { type Context, commandNamed, routesFor } from "./commands/index.ts";
 import { COMPLETE } from "./completion/scripts.ts";
-import { nearestOf } from "./config/suggest.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { noSuchCommand } from "./no-such-command.ts";
-import { SETTING_KEYS } from "./node-settings.ts";
-import { SettingsError } from "./setting-values.ts";
-import { environmentName, kebab } from "./settings.ts";
+import { SettingsError } from "./settings/kinds.ts";
+import { nearestOf } from "./settings/suggest.ts";
+import { agentFlags, environmentName, kebab, NODE } from "./settings/table.ts";
 import { VERSION } from "./version.ts";
 
 async function application(args: readonly string[]): Promise<Application<Context>> {
@@ -74,7 +73,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
       decided = code;
     },
   };
-  for (const warning of await unknownVariables(io.env)) io.stderr(`unghost: warning: ${warning}\n`);
+  for (const warning of unknownVariables(io.env)) io.stderr(`unghost: warning: ${warning}\n`);
   await run(await application(args), args, context);
   if (decided !== undefined) return decided;
   const code = Number(world.exitCode ?? ExitCode.ok);
@@ -132,21 +131,15 @@ function asksFor(args: readonly string[], ...words: readonly string[]): boolean 
 const OTHERS = /^UNGHOST_(?:LAB_|BIN$|BENCH_|TEST_)/;
 
 /** An unused variable is most likely a misspelt setting: one sentence each. */
-async function unknownVariables(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
-  const shared = ["UNGHOST_CONFIG", ...SETTING_KEYS.map(environmentName)];
+function unknownVariables(env: Io["env"]): readonly string[] {
+  const known = ["UNGHOST_CONFIG", ...Object.keys({ ...NODE, ...agentFlags }).map(environmentName)];
   const unread = Object.keys(env).filter(
-    (name) => name.startsWith("UNGHOST_") && !OTHERS.test(name) && !shared.includes(name),
+    (name) => name.startsWith("UNGHOST_") && !OTHERS.test(name) && !known.includes(name),
   );
-  if (unread.length === 0) return [];
-  // Loaded on demand: the agent's variables are rarely set, and its table takes time to load.
-  const { AGENT_FLAG_KEYS } = await import("./config/agent-settings.ts");
-  const known = [...shared, ...AGENT_FLAG_KEYS.map(environmentName)];
-  return unread
-    .filter((name) => !known.includes(name))
-    .map((name) => {
-      const nearest = nearestOf(withoutPrefix(name), known.map(withoutPrefix));
-      return `${name} is not a setting${nearest === undefined ? "" : `; did you mean UNGHOST_${nearest}?`}`;
-    });
+  return unread.map((name) => {
+    const nearest = nearestOf(withoutPrefix(name), known.map(withoutPrefix));
+    return `${name} is not a setting${nearest === undefined ? "" : `; did you mean UNGHOST_${nearest}?`}`;
+  });
 }
 
 /** The common prefix would make all of them similar. */

@@ -3,7 +3,7 @@ import { type RunCommand, runCommand, systemdRuns } from "../boot/install/servic
 import { clusterOpener } from "../kube/cluster-credentials.ts";
 import { askYesNo } from "./ask.ts";
 import type { Io } from "./io.ts";
-import type { NodeSettings } from "./node-settings.ts";
+import { type NodeSettings } from "./settings/read.ts";
 
 /** Common options of install and uninstall. */
 export interface HookOptions {

@@ -1,6 +1,6 @@
 import { printable } from "../host/printable.ts";
 import { COMMAND_NAMES } from "./commands/index.ts";
-import { didYouMean } from "./config/suggest.ts";
+import { didYouMean } from "./settings/suggest.ts";
 
 /** A typo must never lead to a command that changes the node. */
 const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall", "withdraw"];

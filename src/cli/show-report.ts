@@ -2,11 +2,12 @@ import { classById } from "../classes/index.ts";
 import { formatDocument } from "../report/format.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { oneLine } from "../report/one-line.ts";
-import type { OutputFormat } from "../report/output-format.ts";
+import { OUTPUT_FORMATS, type OutputFormat } from "../report/output-format.ts";
 import { renderProblems } from "../report/problems.ts";
 import { renderNames, renderTable, type TableOptions } from "../report/table.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
+import { SettingsError } from "./settings/kinds.ts";
 
 const EXIT_OF_VERDICT: Readonly<Record<NodeReport["verdict"], ExitCode>> = {
   healthy: ExitCode.ok,
@@ -21,6 +22,21 @@ export interface TableShape extends Pick<TableOptions, "wide" | "all" | "noHeade
   readonly names?: boolean;
   /** No output: the exit code is the result. */
   readonly quiet?: boolean;
+}
+
+/** Table layouts that are requested like a format. */
+const LAYOUTS: Readonly<Record<string, TableShape>> = { wide: { wide: true }, name: { names: true } };
+const KNOWN = ["table", ...Object.keys(LAYOUTS), ...OUTPUT_FORMATS.filter((format) => format !== "table")];
+
+/** `-o wide` and `-o name` are layouts of the table; every other format is a setting. */
+export function takeLayout<Flags extends { readonly output?: string }>(
+  flags: Flags,
+): { readonly layout: TableShape; readonly flags: Flags } {
+  const { output } = flags;
+  if (output === undefined || OUTPUT_FORMATS.some((format) => format === output)) return { layout: {}, flags };
+  const layout = Object.hasOwn(LAYOUTS, output) ? LAYOUTS[output] : undefined;
+  if (layout !== undefined) return { layout, flags: { ...flags, output: "table" } };
+  throw new SettingsError(`--output: expected one of ${KNOWN.join(", ")}, got "${output}"`);
 }
 
 interface ShowOptions extends TableShape {

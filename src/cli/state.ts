@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { SessionOptions } from "../heal/execution/session.ts";
 import type { Actor } from "../heal/journal/entry.ts";
 import { ownIdentity } from "../heal/locks/run-lock.ts";
-import type { NodeSettings } from "./node-settings.ts";
+import { type NodeSettings } from "./settings/read.ts";
 
 /** How long to wait for another unghost that is changing this node. */
 const LOCK_WAIT_MS = 30_000;

@@ -3,8 +3,14 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selected, type Selection, select, type TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/printable.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import { didYouMean } from "./config/suggest.ts";
-import { SettingsError } from "./setting-values.ts";
+import { SettingsError } from "./settings/kinds.ts";
+import { didYouMean } from "./settings/suggest.ts";
+
+/** What scan and heal can be narrowed to. */
+export const targetsParameter = {
+  kind: "array",
+  parameter: { parse: String, brief: "NAMESPACE/POD, sandbox id or finding id (default: all)", placeholder: "TARGET" },
+} as const;
 
 /** `scan|heal [TARGET]... [-n NAMESPACE]`, as the command line gives it. */
 export function selectionOf(targets: readonly string[], namespaces: readonly string[] = []): Selection | undefined {

@@ -2,9 +2,9 @@ import { healPolicyOf } from "../../src/agent/agent.ts";
 import { type Cycle, type HealOrder, openCycle } from "../../src/agent/cycle.ts";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
+import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import type { FleetAnswer } from "../../src/fleet/gate.ts";
@@ -51,7 +51,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     node: {},
     sources: {},
     pause: () => Promise.resolve(),
-    policy: defaultAgentPolicy(),
+    policy: policyFrom({}),
     gate: () => Promise.resolve(GO),
     heal: (shown, order) => healing(agent.healed, shown, order, "healed", () => ({})),
     healed: [],

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type KeptAttempts, openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
+import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { fill, makeSparse, tempDir } from "../snapshot/temp-dir.ts";
 import { actionOn, CLASS } from "./planned-action.ts";
 
 const NOON = new Date("2026-03-01T12:00:00Z");
-const POLICY = defaultAgentPolicy();
+const POLICY = policyFrom({});
 const uid = process.getuid?.() ?? 0;
 const BOOT: Stamp = { at: NOON, boot: { id: "first", uptimeSeconds: 1000 } };
 

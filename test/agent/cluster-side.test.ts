@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { openStore } from "../../src/agent/store.ts";
+import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
 import { ENDING } from "../fleet/actions.ts";
 import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
@@ -18,7 +18,7 @@ async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: C
     places: { root: "/", kubeconfig: rig.kubeconfig, env: {} },
     node: "n1",
     timeoutMs: 20_000,
-    policy: defaultAgentPolicy,
+    policy: () => policyFrom({}),
     warn: () => undefined,
     onChange: () => undefined,
   });

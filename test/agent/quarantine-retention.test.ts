@@ -3,8 +3,8 @@ import { utimes } from "node:fs/promises";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { keepQuarantineRetention } from "../../src/agent/quarantine-retention.ts";
+import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { identifyFile } from "../../src/heal/files/file-identity.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, sessionOf, valueOf, WHY } from "../heal/heal-fixture.ts";
@@ -32,16 +32,16 @@ async function inQuarantineAfter(policy: AgentPolicy): Promise<number> {
 }
 
 test("the agent deletes quarantine entries older than the retention", async () => {
-  expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(0);
+  expect(await inQuarantineAfter(policyFrom({}))).toBe(0);
 });
 
 test("a retention of 0, or a longer one, keeps them", async () => {
-  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 0 })).toBe(1);
-  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1e13 })).toBe(1);
+  expect(await inQuarantineAfter({ ...policyFrom({}), quarantineRetentionMs: 0 })).toBe(1);
+  expect(await inQuarantineAfter({ ...policyFrom({}), quarantineRetentionMs: 1e13 })).toBe(1);
 });
 
 test("an agent that only observes deletes nothing", async () => {
-  const { classes, ...rest } = defaultAgentPolicy();
+  const { classes, ...rest } = policyFrom({});
   const observing = new Map([...classes].map(([id, one]) => [id, { ...one, mode: "observe" as const }]));
 
   expect(await inQuarantineAfter({ ...rest, classes: observing })).toBe(1);
@@ -50,7 +50,7 @@ test("an agent that only observes deletes nothing", async () => {
 test("keeps an entry with a newer file than its own date, because its clock was in the past", async () => {
   await putAway("written yesterday", new Date(Date.now() - 86_400_000));
 
-  expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
+  expect(await inQuarantineAfter(policyFrom({}))).toBe(1);
 });
 
 test("an entry of this boot is not older than the boot, whatever its date", async () => {
@@ -63,10 +63,10 @@ test("an entry of this boot is not older than the boot, whatever its date", asyn
   await putAway("of this boot", new Date("2024-01-31"), journal);
   await journal.close();
 
-  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1e11 })).toBe(2);
-  expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
+  expect(await inQuarantineAfter({ ...policyFrom({}), quarantineRetentionMs: 1e11 })).toBe(2);
+  expect(await inQuarantineAfter(policyFrom({}))).toBe(1);
   // The machine has been up for longer than this.
-  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1 })).toBe(0);
+  expect(await inQuarantineAfter({ ...policyFrom({}), quarantineRetentionMs: 1 })).toBe(0);
 });
 
 test("setting the clock forward while the agent runs ages nothing", async () => {
@@ -78,7 +78,7 @@ test("setting the clock forward while the agent runs ages nothing", async () => 
   };
   const session = { ...sessionOf(shop.stateDir.root), clock };
   const log = pino({ level: "silent" });
-  const retention = keepQuarantineRetention({ policy: () => defaultAgentPolicy(), session, log, everyMs: 1 });
+  const retention = keepQuarantineRetention({ policy: () => policyFrom({}), session, log, everyMs: 1 });
   now = new Date("2034-02-02");
   const before = readings;
   await vi.waitUntil(() => readings > before + 2, { timeout: 60_000 });
@@ -92,7 +92,7 @@ test("does not wait for a run that holds the lock", async () => {
   const other = await openHealSession(sessionOf(shop.stateDir.root));
   expect(other.ok).toBe(true);
   try {
-    expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
+    expect(await inQuarantineAfter(policyFrom({}))).toBe(1);
   } finally {
     if (other.ok) await other.value.close();
   }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
 import { commandNamed } from "../../src/cli/commands/index.ts";
 import { type Io, wantsColour } from "../../src/cli/io.ts";
-import { nodeFlags } from "../../src/cli/node-settings.ts";
+import { nodeFlags } from "../../src/cli/settings/table.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";
 

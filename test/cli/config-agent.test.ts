@@ -1,11 +1,9 @@
 import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
-import type { AgentFlags } from "../../src/cli/config/agent-settings.ts";
-import { checkAgentConfig } from "../../src/cli/config/check-agent.ts";
-import { type PolicyRead, readAgentPolicy } from "../../src/cli/config/read-agent-policy.ts";
-import { durationText, parseDurationMs } from "../../src/cli/duration.ts";
+import { durationText, parseDurationMs } from "../../src/cli/settings/kinds.ts";
+import { checkAgent, type PolicyRead, policyFrom, readAgentPolicy } from "../../src/cli/settings/policy.ts";
+import { type AgentFlags } from "../../src/cli/settings/table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;
@@ -43,7 +41,7 @@ describe("without an agent section", () => {
   ])("%s: uses the defaults", async (_, content) => {
     const { policy, service } = await policyOf(content);
 
-    expect(policy).toEqual(defaultAgentPolicy());
+    expect(policy).toEqual(policyFrom({}));
     expect(service).toEqual({ listen: "127.0.0.1:20258", logLevel: "info" });
   });
 });
@@ -51,7 +49,7 @@ describe("without an agent section", () => {
 describe("classes", () => {
   test("a bare string is the mode, and the rest keeps its default", async () => {
     const { policy } = await policyOf("agent:\n  classes:\n    shim-leak: heal\n    pod-gone: off\n");
-    const before = defaultAgentPolicy().classes;
+    const before = policyFrom({}).classes;
 
     expect(policy.classes.get("shim-leak")).toEqual({ ...before.get("shim-leak"), mode: "heal" });
     expect(policy.classes.get("pod-gone")?.mode).toBe("off");
@@ -238,7 +236,7 @@ describe("an invalid setting is reported with its line, path, expected type and 
   });
 
   test("reports conflicting flags, without a file", async () => {
-    const read = checkAgentConfig(undefined, new Map([["tlsCert", { value: "/c", from: "--tls-cert" }]]));
+    const read = checkAgent(undefined, new Map([["tlsCert", { value: "/c", from: "--tls-cert" }]]));
 
     expect(read).toEqual({ ok: false, problems: ["agent: tlsCert and tlsKey go together: give both, or none"] });
   });
@@ -265,7 +263,7 @@ test("any YAML gives a policy or errors, never an exception", async () => {
         JSON.stringify({ agent }, (_, value: unknown) => (typeof value === "bigint" ? 1 : value)),
       );
 
-      if (read.ok) expect(read.policy.classes.size).toBe(defaultAgentPolicy().classes.size);
+      if (read.ok) expect(read.policy.classes.size).toBe(policyFrom({}).classes.size);
       else expect(read.problems.join("")).toMatch(/config\.yaml/);
     }),
   );

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
-import { AgentSection } from "../../src/cli/config/agent-schema.ts";
-import { effectiveConfig } from "../../src/cli/config/effective.ts";
-import { inspectConfig } from "../../src/cli/config/inspect.ts";
-import { durationText } from "../../src/cli/duration.ts";
-import { SETTING_KEYS } from "../../src/cli/node-settings.ts";
+import { inspectConfig } from "../../src/cli/commands/config.ts";
+import { effectiveValues } from "../../src/cli/settings/effective.ts";
+import { durationText } from "../../src/cli/settings/kinds.ts";
+import { AgentSection, policyFrom } from "../../src/cli/settings/policy.ts";
+import { NODE } from "../../src/cli/settings/table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const PAGE = readFileSync("docs/configuration.md", "utf8");
@@ -48,7 +47,7 @@ async function configWith(content: string) {
 
 describe("docs/configuration.md", () => {
   test("has a row for every key, and for no other", () => {
-    const keys = [...SETTING_KEYS, ...keysBelow(AgentSection, "agent")];
+    const keys = [...Object.keys(NODE), ...keysBelow(AgentSection, "agent")];
 
     expect(keys.length).toBeGreaterThan(40);
     expect(ROWS.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
@@ -57,7 +56,7 @@ describe("docs/configuration.md", () => {
   test("has the defaults of the code", async () => {
     const inspected = await configWith("");
     if (!inspected.ok) throw new Error(inspected.problems.join("\n"));
-    const holds = new Map(effectiveConfig(inspected.config).map(({ path, value }) => [path.join("."), value]));
+    const holds = new Map(effectiveValues(inspected.config).map(({ path, value }) => [path.join("."), value]));
 
     for (const { key, byDefault } of ROWS) {
       if (!holds.has(key) || key === "node") continue;
@@ -72,7 +71,7 @@ describe("docs/configuration.md", () => {
     ["healed automatically, a leak that blocks nothing (C in classes.md)", "netns-and-veth-leak"],
     ["everything else, if it is set to `heal`", "shim-leak"],
   ])("has the default policy of a class that is %s", (kind, id) => {
-    const policy = defaultAgentPolicy().classes.get(id);
+    const policy = policyFrom({}).classes.get(id);
     if (policy === undefined) throw new Error(`no class ${id}`);
     const [minAge, within, coolDown] = [policy.minAgeMs, policy.attemptsWithinMs, policy.coolDownMs].map(durationText);
 

@@ -1,10 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readConfigFile } from "../../src/cli/config-file.ts";
-import { SettingsError } from "../../src/cli/setting-values.ts";
+import { SettingsError } from "../../src/cli/settings/kinds.ts";
+import { readConfigFile, resolveSettings } from "../../src/cli/settings/read.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const KEYS = ["timeout", "only", "noKube"];
 let dir: ReturnType<typeof tempDir>;
 
 beforeEach(() => {
@@ -21,13 +20,14 @@ function file(content: string): string {
 test("returns every value with its line", async () => {
   const path = file("# settings\ntimeout: 3s\n\n'only':\n  - one\n  - two\nnoKube: true\n");
 
-  const config = await readConfigFile(path, KEYS);
+  const config = await readConfigFile({ config: path }, {});
 
-  expect(Object.fromEntries(config)).toEqual({
-    timeout: { value: "3s", place: `${path}:2:1` },
-    only: { value: ["one", "two"], place: `${path}:4:1` },
-    noKube: { value: true, place: `${path}:7:1` },
-  });
+  expect(config?.problems).toEqual([]);
+  expect([...(config?.values ?? [])].map(([key, value]) => [key, value, config?.placeOf([key])])).toEqual([
+    ["timeout", "3s", `${path}:2:1`],
+    ["only", ["one", "two"], `${path}:4:1`],
+    ["noKube", true, `${path}:7:1`],
+  ]);
 });
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   ["comments alone", "# nothing yet\n"],
   ["an empty document", "---\n"],
 ])("%s has no values", async (_, content) => {
-  expect((await readConfigFile(file(content), KEYS)).size).toBe(0);
+  expect(await readConfigFile({ config: file(content) }, {})).toMatchObject({ values: new Map(), problems: [] });
 });
 
 /** Expanded, this would not fit into any memory. */
@@ -51,7 +51,7 @@ test.each([
   [
     "an unknown key",
     "timeout: 3s\nhaunted: true\n",
-    /config\.yaml:2:1: unknown key "haunted"; known are timeout, only, noKube, agent$/,
+    /config\.yaml:2:1: unknown key "haunted"; known are runtimeEndpoint, .*, verbose, agent$/,
   ],
   ["a misspelt key", "timeuot: 4s\n", /config\.yaml:1:1: unknown key "timeuot"; did you mean timeout\?$/],
   [
@@ -68,21 +68,23 @@ test.each([
   ["invalid YAML", "only: [one\n", /config\.yaml:\d+:\d+: /],
   ["a tab for indentation", "only:\n\t- one\n", /config\.yaml:2:\d+: /],
 ])("%s is refused with its position", async (_, content, message) => {
-  await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(message);
-  await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(SettingsError);
+  await expect(resolveSettings({ config: file(content) }, { env: {} })).rejects.toThrow(message);
+  await expect(resolveSettings({ config: file(content) }, { env: {} })).rejects.toThrow(SettingsError);
 });
 
 test("a requested file must exist and be a regular file", async () => {
   mkdirSync(dir.join("folder"));
 
-  await expect(readConfigFile(dir.join("none.yaml"), KEYS)).rejects.toThrow(/none\.yaml \(ENOENT\)/);
-  await expect(readConfigFile(dir.join("folder"), KEYS)).rejects.toThrow(/folder \(EISDIR\)/);
+  await expect(resolveSettings({ config: dir.join("none.yaml") }, { env: {} })).rejects.toThrow(
+    /none\.yaml \(ENOENT\)/,
+  );
+  await expect(resolveSettings({ config: dir.join("folder") }, { env: {} })).rejects.toThrow(/folder \(EISDIR\)/);
 });
 
 test("reports the first of several errors, and how to list the others", async () => {
   const path = file("agent:\n  cap: 0\n  listen: nowhere\ntimeuot: 1s\n");
 
-  await expect(readConfigFile(path, KEYS)).rejects.toThrow(
+  await expect(resolveSettings({ config: path }, { env: {} })).rejects.toThrow(
     /unknown key "timeuot".* \(and 2 more: `unghost config --check` names them all\)$/,
   );
 });

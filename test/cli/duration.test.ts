@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseDurationMs } from "../../src/cli/duration.ts";
+import { parseDurationMs } from "../../src/cli/settings/kinds.ts";
 
 test.each([
   ["500ms", 500],

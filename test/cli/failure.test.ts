@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { failureCode, failureSentence } from "../../src/cli/app.ts";
-import { SettingsError } from "../../src/cli/setting-values.ts";
+import { SettingsError } from "../../src/cli/settings/kinds.ts";
 
 test("an invalid setting is a usage error, with its own message", () => {
   const error = new SettingsError("--timeout: no");

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodeFlags } from "../../src/cli/node-settings.ts";
-import { SettingsError } from "../../src/cli/setting-values.ts";
-import { resolveSettings } from "../../src/cli/settings.ts";
+import { SettingsError } from "../../src/cli/settings/kinds.ts";
+import { resolveSettings } from "../../src/cli/settings/read.ts";
+import { type NodeFlags } from "../../src/cli/settings/table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { COMMAND_NAMES, commandNamed } from "../../src/cli/commands/index.ts";
-import { kebab } from "../../src/cli/settings.ts";
+import { kebab } from "../../src/cli/settings/table.ts";
 
 const PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", ...globSync("docs/**/*.md")];
 

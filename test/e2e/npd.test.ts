@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
-import { parseDurationMs } from "../../src/cli/duration.ts";
+import { parseDurationMs } from "../../src/cli/settings/kinds.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { UNGHOST, unghost } from "./unghost.ts";
 

@@ -6,16 +6,14 @@ import { openStore } from "../../agent/store.ts";
 import { readTimeline } from "../../agent/timeline-file.ts";
 import { acquireAgentLock } from "../../heal/locks/run-lock.ts";
 import { describeError } from "../../host/system-error.ts";
-import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
-import { readAgentPolicy } from "../config/read-agent-policy.ts";
-import { watchConfigFile } from "../config/watch.ts";
-import { configPath } from "../config-file.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
-import { agentNodeFlags, type NodeFlags, nodeFlagAliases } from "../node-settings.ts";
-import { SettingsError } from "../setting-values.ts";
-import { askedConfigFile, resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings/kinds.ts";
+import { readAgentPolicy } from "../settings/policy.ts";
+import { configPath, resolveSettings } from "../settings/read.ts";
+import { type AgentFlags, agentFlags, agentNodeFlags, type NodeFlags, nodeFlagAliases } from "../settings/table.ts";
+import { watchConfigFile } from "../settings/watch.ts";
 import { sessionOptions } from "../state.ts";
 import { checkClassNames } from "../targets.ts";
 import { VERSION } from "../version.ts";
@@ -77,7 +75,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   };
 
   process.on("SIGHUP", onReload);
-  const stopWatching = watchConfigFile(configPath(askedConfigFile(flags, io.env)), onReload);
+  const stopWatching = watchConfigFile(configPath(flags, io.env), onReload);
   try {
     log.info({ node: settings.node, version: VERSION }, "agent started");
     await runAgent({

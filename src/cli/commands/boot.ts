@@ -13,13 +13,11 @@ import { syncYoung } from "../../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { formatDocument } from "../../report/format.ts";
 import { count } from "../../report/text.ts";
-import { parseDurationMs } from "../duration.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff, text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
-import { SettingsError } from "../setting-values.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
+import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
 import type { Context } from "./index.ts";
 

@@ -1,15 +1,14 @@
 import { buildCommand } from "@stricli/core";
 import { printable } from "../../host/printable.ts";
 import { formatDocument } from "../../report/format.ts";
-import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
-import { type EffectiveValue, effectiveConfig } from "../config/effective.ts";
-import { inspectConfig } from "../config/inspect.ts";
-import { configPath } from "../config-file.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
-import { askedConfigFile } from "../settings.ts";
+import { type Configuration, type EffectiveValue, effectiveValues } from "../settings/effective.ts";
+import { onOff, SettingsError } from "../settings/kinds.ts";
+import { agentOverrides, checkAgent } from "../settings/policy.ts";
+import { configPath, type GivenSettings, givenSettings, nodeSettings, readConfigFile } from "../settings/read.ts";
+import { type AgentFlags, agentFlags, NODE, type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { checkClassNames } from "../targets.ts";
 import type { Context } from "./index.ts";
 
 export const configCommand = buildCommand<ConfigFlags, [], Context>({
@@ -41,14 +40,44 @@ async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   }
   const { config } = inspected;
   if (flags.check === true) {
-    const path = configPath(askedConfigFile(flags, io.env));
+    const path = configPath(flags, io.env);
     io.stdout(config.file === undefined ? `No ${path}: defaults apply.\n` : `${path} is valid.\n`);
     return ExitCode.ok;
   }
-  const values = effectiveConfig(config);
+  const values = effectiveValues(config);
+  const { output } = nodeSettings(config.given);
   // YAML, not a table, so that it can be used as a configuration file.
-  io.stdout(config.settings.output === "json" ? await renderConfigJson(values) : await renderConfigYaml(values));
+  io.stdout(output === "json" ? await renderConfigJson(values) : await renderConfigYaml(values));
   return ExitCode.ok;
+}
+
+type Inspection =
+  | { readonly ok: true; readonly config: Configuration }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Checks flags, environment and file for every error, not only the first. */
+export async function inspectConfig(flags: NodeFlags & AgentFlags, env: Io["env"]): Promise<Inspection> {
+  const file = await readConfigFile(flags, env);
+  const given = givenSettings(flags, env, file);
+  const overrides = agentOverrides(flags, env);
+  const checked = checkAgent(file, overrides);
+  const problems = [...(file?.problems ?? []), ...problemsOf(given), ...(checked.ok ? [] : checked.problems)];
+  if (!checked.ok || problems.length > 0) return { ok: false, problems };
+  return { ok: true, config: { file, given, overrides, agent: checked.agent } };
+}
+
+/** Each setting separately, so that an invalid one does not hide the next. */
+function problemsOf(given: GivenSettings): readonly string[] {
+  return Object.keys(NODE).flatMap((key) => {
+    try {
+      const { only, skip } = nodeSettings((asked) => (asked === key ? given(asked) : undefined));
+      checkClassNames([...only, ...skip]);
+      return [];
+    } catch (error) {
+      if (error instanceof SettingsError) return [error.message];
+      throw error;
+    }
+  });
 }
 
 /** The effective configuration as a file, with the source of each value as comment. */

@@ -11,11 +11,11 @@ import { renderClass, renderClassList, renderGroups, type Style } from "../../re
 import { formatDocument } from "../../report/format.ts";
 import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff } from "../flag-kinds.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
-import { nodeFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { nodeFlags } from "../settings/table.ts";
 import type { Context } from "./index.ts";
 
 interface ExplainFlags {

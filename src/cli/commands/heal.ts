@@ -25,14 +25,14 @@ import { selectedWords } from "../../report/verdict-line.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { askYesNo } from "../ask.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { list, onOff, takeLayout, targetsParameter } from "../flag-kinds.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { type Io, wantsColour } from "../io.ts";
-import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
-import { showReport, type TableShape } from "../show-report.ts";
+import { list, onOff } from "../settings/kinds.ts";
+import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import { checkClassNames, narrowing, selectionOf, withSelection } from "../targets.ts";
+import { checkClassNames, narrowing, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import type { Context } from "./index.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({

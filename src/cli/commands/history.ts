@@ -9,10 +9,10 @@ import { formatDocument } from "../../report/format.ts";
 import { historyDocument, renderEntry, renderHistory } from "../../report/history.ts";
 import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { positive } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type StateFlags, stateFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { positive } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
 import type { Context } from "./index.ts";
 

@@ -10,11 +10,11 @@ import { type InstallPlan, planInstall } from "../../boot/install/install-plan.t
 import { installCommands, uninstallCommands } from "../../boot/install/service-manager.ts";
 import { describeError } from "../../host/system-error.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff, positive, text } from "../flag-kinds.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "../hook-options.ts";
 import { describeHost, planLines, printedInstead } from "../install-words.ts";
-import { type NodeFlags, nodeFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff, positive, text } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
 import type { Context } from "./index.ts";
 

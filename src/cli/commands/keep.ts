@@ -10,11 +10,11 @@ import { pluginRoots } from "../../keeper/plugin-roots.ts";
 import { publishKeeper } from "../../keeper/published-state.ts";
 import { runtimeConfDir } from "../../keeper/runtime-conf-dir.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff } from "../flag-kinds.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
-import { keeperFlags, type NodeFlags, nodeFlagAliases } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { keeperFlags, type NodeFlags, nodeFlagAliases } from "../settings/table.ts";
 import type { Context } from "./index.ts";
 
 export const keepCommand = buildCommand<KeepFlags, [], Context>({

@@ -17,13 +17,11 @@ import {
 } from "../../report/quarantine.ts";
 import { count } from "../../report/text.ts";
 import { askYesNo } from "../ask.ts";
-import { readAgentPolicy } from "../config/read-agent-policy.ts";
-import { durationText, parseDurationMs } from "../duration.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff, text } from "../flag-kinds.ts";
-import { type NodeSettings, type StateFlags, stateFlags } from "../node-settings.ts";
-import { SettingsError } from "../setting-values.ts";
-import { resolveSettings } from "../settings.ts";
+import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
+import { readAgentPolicy } from "../settings/policy.ts";
+import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
 import type { Context } from "./index.ts";
 

@@ -3,12 +3,11 @@ import { scanOffline } from "../../diagnose/offline.ts";
 import { buildReport } from "../../report/build.ts";
 import { observeOffline } from "../../snapshot/observe-offline.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { takeLayout } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import type { NodeFlags } from "../node-settings.ts";
-import { SettingsError } from "../setting-values.ts";
-import { resolveSettings } from "../settings.ts";
-import { showReport, type TableShape } from "../show-report.ts";
+import { SettingsError } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type NodeFlags } from "../settings/table.ts";
+import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { checkClassNames } from "../targets.ts";
 
 export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {

@@ -11,14 +11,13 @@ import { buildReport } from "../../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { list, onOff, takeLayout, targetsParameter, text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
-import { duration, SettingsError } from "../setting-values.ts";
-import { resolveSettings } from "../settings.ts";
-import { showOneLine, showReport, type TableShape } from "../show-report.ts";
+import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
+import { type NodeSettings, parseGiven, resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { showOneLine, showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { stateDirOf } from "../state.ts";
-import { checkClassNames, narrowing, selectionOf, withSelection } from "../targets.ts";
+import { checkClassNames, narrowing, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import { watchScan } from "../watch-scan.ts";
 import type { Context } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
@@ -64,8 +63,7 @@ interface ScanFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "q
   readonly interval?: string;
 }
 
-const DEFAULT_INTERVAL_MS = 5000;
-const SHORTEST_INTERVAL_MS = 100;
+const DEFAULT_INTERVAL = "5s";
 
 /** Reads the node, changes nothing. */
 async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
@@ -83,8 +81,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
       ? showOneLine(report, { verbose }, on)
       : await showReport(report, { ...settings, ...shape, verbose }, on);
   if (watch !== true) return await show(await scan(), io);
-  const from = { value: interval, from: "--interval" };
-  const intervalMs = (interval === undefined ? undefined : duration(from, SHORTEST_INTERVAL_MS)) ?? DEFAULT_INTERVAL_MS;
+  const intervalMs = parseGiven(duration("100ms"), { value: interval ?? DEFAULT_INTERVAL, from: "--interval" });
   return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 

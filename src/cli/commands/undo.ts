@@ -8,11 +8,10 @@ import { printable } from "../../host/printable.ts";
 import { formatDocument } from "../../report/format.ts";
 import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type StateFlags, stateFlags } from "../node-settings.ts";
-import { SettingsError } from "../setting-values.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff, SettingsError } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
 import type { Context } from "./index.ts";
 

@@ -8,10 +8,10 @@ import { uninstallCommands } from "../../boot/install/service-manager.ts";
 import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/uninstall-plan.ts";
 import { describeError } from "../../host/system-error.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { onOff } from "../flag-kinds.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";
-import { type NodeFlags, nodeFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { onOff } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlags } from "../settings/table.ts";
 import type { Context } from "./index.ts";
 
 interface UninstallFlags

@@ -1,8 +1,8 @@
 import { buildCommand } from "@stricli/core";
 import { formatDocument } from "../../report/format.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { nodeFlags } from "../node-settings.ts";
-import { outputFormat } from "../setting-values.ts";
+import { parseGiven } from "../settings/read.ts";
+import { NODE, nodeFlags } from "../settings/table.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import type { Context } from "./index.ts";
 
@@ -10,7 +10,7 @@ export const versionCommand = buildCommand<{ readonly output?: string }, [], Con
   docs: { brief: "Show the version" },
   parameters: { flags: { output: nodeFlags.output }, aliases: { o: "output" } },
   func: async function ({ output }) {
-    const format = outputFormat(output === undefined ? undefined : { value: output, from: "--output" });
+    const format = parseGiven(NODE.output, { value: output ?? NODE.output.byDefault, from: "--output" });
     const engine = process.versions["bun"] === undefined ? `node ${process.version}` : `bun ${process.versions["bun"]}`;
     const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
     this.io.stdout(

@@ -3,10 +3,10 @@ import { withdraw } from "../../agent/kube/withdraw.ts";
 import { withApi } from "../../fleet/with-api.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, nodeFlags } from "../node-settings.ts";
-import { resolveSettings } from "../settings.ts";
+import { text } from "../settings/kinds.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { type NodeFlags, nodeFlags } from "../settings/table.ts";
 import type { Context } from "./index.ts";
 
 export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({

@@ -8,7 +8,8 @@ import { naturalOrder } from "../../report/natural-order.ts";
 import { COMMAND_NAMES, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { kebab, resolveSettings } from "../settings.ts";
+import { resolveSettings } from "../settings/read.ts";
+import { kebab } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
 import { SHELLS } from "./scripts.ts";
 

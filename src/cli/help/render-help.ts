@@ -4,8 +4,7 @@ import { type Context, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { noSuchCommand } from "../no-such-command.ts";
-import { nodeFlags } from "../node-settings.ts";
-import { kebab } from "../settings.ts";
+import { kebab, nodeFlags } from "../settings/table.ts";
 import { COMMAND_NOTES } from "./command-notes.ts";
 
 const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;

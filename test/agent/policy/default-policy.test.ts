@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
 import { classes } from "../../../src/classes/index.ts";
+import { policyFrom } from "../../../src/cli/settings/policy.ts";
 
-const policy = defaultAgentPolicy();
+const policy = policyFrom({});
 
 test.each([
   ["dead-after-crash", "heal"],

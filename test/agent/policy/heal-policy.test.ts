@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { healPolicyOf } from "../../../src/agent/agent.ts";
 import type { AgentPolicy, ClassMode } from "../../../src/agent/policy/agent-policy.ts";
-import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
+import { policyFrom } from "../../../src/cli/settings/policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { planHealing } from "../../../src/plan/plan.ts";
 import { diagnosed, named } from "../../support/diagnosed.ts";
 import { AT_ONCE, idOf, shimOf } from "../../support/snapshot-builder.ts";
 
 function withMode(classId: string, mode: ClassMode): AgentPolicy {
-  const policy = defaultAgentPolicy();
+  const policy = policyFrom({});
   const before = policy.classes.get(classId);
   if (before === undefined) throw new Error(`no class ${classId}`);
   return { ...policy, classes: new Map([...policy.classes, [classId, { ...before, mode }]]) };

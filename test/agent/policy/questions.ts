@@ -1,7 +1,7 @@
 import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
 import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
-import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
 import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
+import { policyFrom } from "../../../src/cli/settings/policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { viewOf } from "../../../src/evidence/view.ts";
 import type { ActionOutcome } from "../../../src/heal/execution/run-action.ts";
@@ -18,7 +18,7 @@ const TEN_A_MINUTE: ClassPolicy = {
 export const NOON = new Date("2026-03-01T12:00:00Z");
 
 export function policyWith(of: Partial<ClassPolicy>, rest: Partial<AgentPolicy> = {}): AgentPolicy {
-  return { ...defaultAgentPolicy(), classes: new Map([[CLASS, { ...TEN_A_MINUTE, ...of }]]), ...rest };
+  return { ...policyFrom({}), classes: new Map([[CLASS, { ...TEN_A_MINUTE, ...of }]]), ...rest };
 }
 
 export const ONE = actionOn("a");

@@ -1,0 +1,235 @@
+import * as v from "valibot";
+import { parseListenAddress } from "../../agent/http/listen-address.ts";
+import { parseEndpoint } from "../../runtime/configured-endpoint.ts";
+
+/** How a setting is given, parsed and described. Messages of the schema name what is expected; the reader adds the rest. */
+export interface Kind<Value = unknown> {
+  readonly schema: v.GenericSchema<unknown, Value>;
+  /** The documentation of its values. */
+  readonly range: string;
+  /** Its flag is a switch or a list; others have one value. */
+  readonly form?: "switch" | "list";
+  /** Parsed to milliseconds; the name of the value ends with Ms. */
+  readonly unit?: "ms";
+}
+
+/** An invalid setting: the command exits 64 with this sentence. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const DAY_MS = 24 * 3_600_000;
+
+/**
+ * Durations like in Go and kubectl: 90s, 1h30m, 500ms, and days like in Prometheus: 30d. A bare number means seconds.
+ * Returns undefined for anything else.
+ */
+export function parseDurationMs(given: string): number | undefined {
+  if (/^\d+(\.\d+)?$/.test(given)) return Math.round(Number(given) * 1000);
+  const parts = [...given.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)];
+  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== given) return undefined;
+  let total = 0;
+  for (const [, many, unit] of parts) total += Number(many) * (unit === "d" ? DAY_MS : (UNIT_MS[unit ?? ""] ?? 0));
+  return Math.round(total);
+}
+
+/** The reverse: parsed to the same value. */
+export function durationText(milliseconds: number): string {
+  if (milliseconds > DAY_MS && milliseconds % DAY_MS === 0) return `${milliseconds / DAY_MS}d`;
+  let rest = milliseconds;
+  let written = "";
+  for (const [unit, length] of Object.entries(UNIT_MS).toReversed()) {
+    const whole = Math.floor(rest / length);
+    if (whole > 0) written += `${whole}${unit}`;
+    rest -= whole * length;
+  }
+  return written === "" ? "0s" : written;
+}
+
+/** Timers can wait for 24 days. */
+const LONGEST = "576h";
+
+/** With its own longest value, each error names the range; without one, the first mistake. */
+export function duration(least: string, ownMost?: string) {
+  const most = ownMost ?? LONGEST;
+  const [leastMs = 0, mostMs = 0] = [least, most].map(parseDurationMs);
+  const wanted = ownMost && `expected a duration from ${least} to ${most}, like 90s, 10m or 1h30m`;
+  const schema = v.pipe(
+    v.union([v.string(), v.number()], wanted ?? "expected text"),
+    v.rawTransform(({ dataset, addIssue, NEVER }) => {
+      const ms = parseDurationMs(String(dataset.value));
+      if (ms !== undefined && ms >= leastMs && ms <= mostMs) return ms;
+      const got = JSON.stringify(dataset.value);
+      const outOfRange = `${wanted ?? `expected at least ${leastMs}ms and at most ${most}`}, got ${got}`;
+      const noDuration = `${got} is not a duration: write it like 500ms, 90s, 10m or 1h30m`;
+      addIssue({ message: ms === undefined && wanted === undefined ? noDuration : outOfRange });
+      return NEVER;
+    }),
+  );
+  return { schema, range: `\`${least}\` to \`${most}\``, unit: "ms" } as const satisfies Kind<number>;
+}
+
+export const retention = {
+  ...duration("0s", "3650d"),
+  schema: v.pipe(
+    duration("0s", "3650d").schema,
+    v.check((ms) => ms === 0 || ms >= 3_600_000, "expected 0s (keep forever), or a duration from 1h to 3650d"),
+  ),
+  range: "`0s` (forever), or `1h` to `3650d`",
+} as const satisfies Kind<number>;
+
+const TextOrNumber = v.union([v.string(), v.number()], "expected text");
+
+function numeric(expected: string, range: string, isValid: (value: number) => boolean): Kind<number> {
+  const schema = v.pipe(
+    v.union([v.string(), v.number()], expected),
+    v.transform((value) => (value === "" ? Number.NaN : Number(value))),
+    v.check(isValid, expected),
+  );
+  return { schema, range };
+}
+
+export function wholeNumber(least: number, most: number): Kind<number> {
+  const range = `${least} to ${most}`;
+  return numeric(
+    `expected a whole number from ${range}`,
+    range,
+    (value) => Number.isInteger(value) && value >= least && value <= most,
+  );
+}
+
+export const share = numeric(
+  "expected a share above 0 and up to 1, like 0.3",
+  "above 0, up to 1",
+  (value) => value > 0 && value <= 1,
+);
+
+const YES: readonly string[] = ["true", "1", "yes", "on"];
+const NO: readonly string[] = ["false", "0", "no", "off"];
+const YES_OR_NO = "expected true or false";
+
+/** Environment variables are strings. */
+export const yesNo = {
+  schema: v.pipe(
+    v.union([v.boolean(), v.string(), v.number()], YES_OR_NO),
+    v.transform((value) => String(value).toLowerCase()),
+    v.check((word) => YES.includes(word) || NO.includes(word), YES_OR_NO),
+    v.transform((word) => YES.includes(word)),
+  ),
+  range: "`true`, `false`",
+  form: "switch",
+} as const satisfies Kind<boolean>;
+
+export function choice<const Words extends readonly string[]>(words: Words, lead = "expected") {
+  const schema: v.GenericSchema<unknown, Words[number]> = v.picklist(words, `${lead} ${words.join(", ")}`);
+  return { schema, range: words.map((word) => `\`${word}\``).join(", ") };
+}
+
+export function plainText(range: string): Kind<string> {
+  return { schema: v.pipe(TextOrNumber, v.transform(String)), range };
+}
+
+const ABSOLUTE = "expected an absolute path";
+export const absolutePath: Kind<string> = {
+  schema: v.pipe(v.string(ABSOLUTE), v.startsWith("/", ABSOLUTE)),
+  range: "absolute path",
+};
+
+export const endpoint: Kind<string> = {
+  schema: v.pipe(
+    TextOrNumber,
+    v.transform(String),
+    v.rawCheck(({ dataset, addIssue }) => {
+      const parsed = dataset.typed ? parseEndpoint(dataset.value) : undefined;
+      if (parsed?.ok === false) addIssue({ message: parsed.message });
+    }),
+  ),
+  range: "`unix://PATH`",
+};
+
+const LISTEN =
+  "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere";
+export const listenAddress: Kind<string> = {
+  schema: v.pipe(
+    v.string(LISTEN),
+    v.check((address) => address === "" || succeeds(() => parseListenAddress(address)), LISTEN),
+  ),
+  range: "`HOST:PORT`",
+};
+
+const NAMESPACE = "expected the name of a namespace: lower-case letters, digits and dashes";
+/** By Kubernetes' own rule for their names. */
+export const namespace: Kind<string> = {
+  schema: v.pipe(
+    v.union([v.string(), v.number()], NAMESPACE),
+    v.transform(String),
+    v.regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, NAMESPACE),
+  ),
+  range: "name of a namespace",
+};
+
+/** Minutes after midnight. */
+export function clockTime(last: "23:59" | "24:00") {
+  const expected = `expected a time from 00:00 to ${last}, like 22:30`;
+  return v.pipe(
+    v.string(expected),
+    v.transform((value) => {
+      const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(value) ?? [];
+      return Number(hours) * 60 + Number(minutes);
+    }),
+    v.check((minute) => minute <= (last === "24:00" ? 1440 : 1439), expected),
+  );
+}
+
+const TIME_ZONE = "expected the name of a time zone, like Europe/Berlin or UTC";
+export const TimeZone = v.pipe(
+  v.string(TIME_ZONE),
+  v.check((name) => succeeds(() => new Intl.DateTimeFormat("en", { timeZone: name })), TIME_ZONE),
+);
+
+/** A list, or its only item; several words may be separated by commas. */
+export function listOf<Item>({ schema }: Pick<Kind<Item>, "schema">, range: string) {
+  const items = v.pipe(
+    v.unknown(),
+    v.transform((value): readonly unknown[] => (Array.isArray(value) ? value : [value])),
+    v.transform((given) => given.flatMap((item) => (typeof item === "string" ? item.split(",") : [item]))),
+    v.transform((given) => given.filter((item) => item !== "")),
+    v.array(schema),
+  );
+  return { schema: items, range, form: "list" } as const satisfies Kind<readonly Item[]>;
+}
+
+/** Its error message names no place; ours does. */
+function succeeds(parse: () => unknown): boolean {
+  try {
+    parse();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The kinds of flags; all are optional, because environment and file may set them, too. */
+
+export function onOff(brief: string) {
+  return { kind: "boolean", optional: true, withNegated: false, brief } as const;
+}
+
+export function text(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: String, optional: true, brief, placeholder } as const;
+}
+
+export function list(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: String, optional: true, variadic: ",", brief, placeholder } as const;
+}
+
+export function positive(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: positiveNumber, optional: true, brief, placeholder } as const;
+}
+
+function positiveNumber(input: string): number {
+  const value = Number(input);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`"${input}" is not a whole number from 1 on`);
+  return value;
+}

@@ -1,0 +1,126 @@
+import { readFileSync } from "node:fs";
+import * as v from "valibot";
+import { findHostRoot } from "../../host/host-root.ts";
+import { errorCode } from "../../host/system-error.ts";
+import type { ConfigFile } from "./file.ts";
+import { type Kind, SettingsError } from "./kinds.ts";
+import { environmentName, kebab, NODE, type NodeFlags, type Values, valuesOf } from "./table.ts";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** A value with its source: a flag, a variable, or a position in the file and the key there. */
+export interface Given {
+  readonly value: unknown;
+  readonly from: string;
+  readonly key?: string;
+}
+
+/** Settings of every command that scans a node. Flag overrides environment overrides file overrides default. */
+export interface NodeSettings extends Values<typeof NODE> {
+  /** Set with --inflight-grace: then it also applies to a creation whose caller timed out. */
+  readonly abandonedGraceMs?: number;
+}
+
+export async function resolveSettings(flags: NodeFlags, { env }: { readonly env: Env }): Promise<NodeSettings> {
+  const file = await readConfigFile(flags, env);
+  if (file !== undefined) {
+    const [first, ...more] = [...file.problems, ...(await problemsOfAgent(file))];
+    const others = more.length === 0 ? "" : ` (and ${more.length} more: \`unghost config --check\` names them all)`;
+    if (first !== undefined) throw new SettingsError(first + others);
+  }
+  return nodeSettings(givenSettings(flags, env, file));
+}
+
+/** An error in the agent's section fails every command, so that it is found before the agent starts. */
+async function problemsOfAgent(file: ConfigFile): Promise<readonly string[]> {
+  if (!file.values.has("agent")) return [];
+  const checked = (await import("./policy.ts")).checkAgent(file, new Map());
+  return checked.ok ? [] : checked.problems;
+}
+
+const DEFAULT_PATH = "/etc/unghost/config.yaml";
+
+/** The path of the configuration file, existing or not. */
+export function configPath({ config }: Pick<NodeFlags, "config">, env: Env): string {
+  return config ?? env["UNGHOST_CONFIG"] ?? DEFAULT_PATH;
+}
+
+/** The file, valid or not. Undefined if there is none, and none was requested. */
+export async function readConfigFile(flags: Pick<NodeFlags, "config">, env: Env): Promise<ConfigFile | undefined> {
+  const path = configPath(flags, env);
+  const isRequested = (flags.config ?? env["UNGHOST_CONFIG"]) !== undefined;
+  let source: string;
+  try {
+    source = readFileSync(path, "utf8");
+  } catch (error) {
+    const code = errorCode(error);
+    if (!isRequested && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
+    throw new SettingsError(`cannot read the configuration file ${path} (${code ?? String(error)})`);
+  }
+  // Loading the parser takes a tenth of a whole scan.
+  const { parseConfig } = await import("./file.ts");
+  return parseConfig(path, source);
+}
+
+export type NodeKey = keyof typeof NODE;
+/** Undefined: the default applies. */
+export type GivenSettings = (key: NodeKey) => Given | undefined;
+
+export function givenSettings(flags: NodeFlags, env: Env, file: ConfigFile | undefined): GivenSettings {
+  return (key) => givenOutside(key, flags, env) ?? fromFile(key, file) ?? fromPod(key, env);
+}
+
+/** By flag or environment. */
+export function givenOutside<Key extends string>(
+  key: Key,
+  flags: Readonly<Partial<Record<NoInfer<Key>, unknown>>>,
+  env: Env,
+): Given | undefined {
+  const flag = flags[key];
+  if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) {
+    return { value: flag, from: `--${kebab(key)}` };
+  }
+  const from = environmentName(key);
+  return env[from] ? { value: env[from], from } : undefined;
+}
+
+/** A key without a value is not set, as in other YAML files of a node. */
+function fromFile(key: string, file: ConfigFile | undefined): Given | undefined {
+  const value = file?.values.get(key) ?? undefined;
+  return file === undefined || value === undefined ? undefined : { value, from: file.placeOf([key]), key };
+}
+
+/** The usual variable of a DaemonSet's pods, and the node's root where `kubectl debug node` mounts it. */
+function fromPod(key: NodeKey, env: Env): Given | undefined {
+  if (key === "node" && env["NODE_NAME"]) return { value: env["NODE_NAME"], from: "NODE_NAME" };
+  const root = key === "hostRoot" ? findHostRoot(env) : "/";
+  return root === "/" ? undefined : { value: root, from: `the node's root directory, found at ${root}` };
+}
+
+/** Throws a SettingsError for the first invalid setting. */
+export function nodeSettings(given: GivenSettings): NodeSettings {
+  const parsed = Object.entries(NODE).map(([key, kind]) => {
+    const one = given(key as NodeKey);
+    return [key, one && parseGiven<unknown>(kind, one)];
+  });
+  const settings = valuesOf(NODE, Object.fromEntries(parsed));
+  return given("inflightGrace") === undefined ? settings : { ...settings, abandonedGraceMs: settings.inflightGraceMs };
+}
+
+/** Throws a SettingsError that names the place to correct. */
+export function parseGiven<Value>({ schema }: Pick<Kind<Value>, "schema">, { value, from, key }: Given): Value {
+  const parsed = v.safeParse(schema, value);
+  if (parsed.success) return parsed.output;
+  throw new SettingsError(problemAt(key === undefined ? from : `${from}: ${key}`, parsed.issues[0], value));
+}
+
+/** Errors that are about keys, about several values, or that quote the value themselves. */
+const COMPLETE: ReadonlySet<string> = new Set(["raw_check", "raw_transform", "partial_check", "loose_object"]);
+/** Longer values are not quoted. */
+const MAX_QUOTED = 60;
+
+export function problemAt(place: string, { type, message }: v.BaseIssue<unknown>, value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
+  return `${place}: ${message}${COMPLETE.has(type) ? "" : `, got ${quoted}`}`;
+}
