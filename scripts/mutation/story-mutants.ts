@@ -100,31 +100,24 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/volume-attachment-stuck.test.ts",
     tests: "cannot be detached",
-    broken: "heal deletes attachments that are being deleted",
+    broken: "an attachment that is being deleted counts as settled",
     edits: [
       {
-        file: `${CLASSES}/storage/volume-attachment-stuck.ts`,
-        from: "  if (deleting) {\n    const holder",
-        to: "  if (deleting && volume === undefined) {\n    const holder",
+        file: "src/kube/attachment-reader.ts",
+        from: "  return !attached || deleting;",
+        to: "  return !attached && !deleting;",
       },
     ],
   },
   {
     story: "test/cluster/volume-attachment-stuck.test.ts",
-    tests: "does not heal while its attacher fails",
-    broken: "an error of the attacher counts as attached",
-    edits: [
-      { file: "src/heal/steps/delete-volume-attachment.ts", from: "if (now?.attached)", to: "if (now !== undefined)" },
-    ],
-  },
-  {
-    story: "test/cluster/volume-in-use.test.ts",
-    broken: "a volume in use counts as unused",
+    tests: "left alone",
+    broken: "an attachment that is not attached counts as settled",
     edits: [
       {
-        file: "src/heal/storage/volume-use.ts",
-        from: "facts: VolumeUseFacts): VolumeUse {\n",
-        to: 'facts: VolumeUseFacts): VolumeUse {\n  if (identity) return { kind: "unused", awaitedBy: [] };\n',
+        file: "src/kube/attachment-reader.ts",
+        from: "  return !attached || deleting;",
+        to: "  return attached && deleting;",
       },
     ],
   },
@@ -427,12 +420,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/cluster/own-node-only.test.ts",
-    broken: "the policy lets an agent touch attachments of other nodes",
+    broken: "the policy lets an agent touch pods of other nodes",
     edits: [
       {
         file: "deploy/rbac/own-node-only.yaml",
-        from: '!variables.resource.startsWith("volumeattachments") || variables.subject.spec.nodeName == variables.node',
-        to: "variables.node != ''",
+        from: "|| (has(variables.subject.spec.nodeName) && variables.subject.spec.nodeName == variables.node)",
+        to: "|| variables.node != ''",
       },
     ],
   },

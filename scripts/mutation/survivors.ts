@@ -133,11 +133,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: DEADLINE_ITSELF,
   },
   {
-    file: "src/heal/steps/delete-volume-attachment.ts",
-    change: "uid !== deleted.uid -> true",
-    reason: "the deleted one was seen to be gone before",
-  },
-  {
     file: "src/heal/steps/drop-empty-lease.ts",
     change: '"keep" -> ""',
     reason: "identifyFile has refused a link before",

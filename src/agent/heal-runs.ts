@@ -78,8 +78,6 @@ function pastTense(action: JournalAction): string {
       return "removed the network namespace";
     case "delete-lease":
       return "deleted the containerd lease";
-    case "delete-volume-attachment":
-      return `deleted the VolumeAttachment ${action.name}`;
     case "kick-pod":
       return `restarted ${action.namespace}/${action.name}`;
     case "delete-record":

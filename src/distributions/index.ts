@@ -16,8 +16,6 @@ export const SOCKETS = unique(DISTRIBUTIONS.flatMap(({ sockets }) => sockets));
 
 export const CNI_CONF_DIRS = unique(DISTRIBUTIONS.map(({ cniConfDir }) => cniConfDir));
 
-export const KUBELET_ROOTS = unique(DISTRIBUTIONS.map(({ kubelet }) => kubelet.root));
-
 /** Those of a separate kubelet first. */
 export const KUBELET_KUBECONFIGS = unique(
   [kubeadm, talos, ...DISTRIBUTIONS].flatMap(({ kubelet }) => kubelet.kubeconfig ?? []),

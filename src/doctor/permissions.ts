@@ -26,7 +26,7 @@ export const PERMISSIONS: readonly Permission[] = [
   { group: "", resource: "events", verbs: ["create", "patch", "list"], neededFor: "events, and what kubelet reports" },
   { group: "storage.k8s.io", resource: "csinodes", verbs: ["get"], neededFor: "the CSI drivers of this node" },
   { group: "storage.k8s.io", resource: "volumeattachments", verbs: ["get", "list"], neededFor: "stuck attachments" },
-  { group: "", resource: "persistentvolumes", verbs: ["get", "list"], neededFor: "the other users of a volume" },
+  { group: "", resource: "persistentvolumes", verbs: ["get"], neededFor: "the claims of stuck volumes" },
   {
     group: "coordination.k8s.io",
     resource: "leases",
@@ -41,12 +41,6 @@ export const PERMISSIONS: readonly Permission[] = [
     inFleetNamespace: true,
   },
   { group: "", resource: "pods", verbs: ["delete"], neededFor: "restarting pods that wait in back-off after a heal" },
-  {
-    group: "storage.k8s.io",
-    resource: "volumeattachments",
-    verbs: ["delete"],
-    neededFor: "releasing stuck attachments, where the policy allows it",
-  },
 ];
 
 const REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

@@ -68,13 +68,6 @@ export type Step =
        * later.
        */
       readonly mayCrash?: true;
-    }
-  | {
-      readonly kind: "delete-volume-attachment";
-      readonly name: string;
-      readonly uid: string;
-      readonly node: string;
-      readonly volume: string;
     };
 
 /** One host-local address, by the file that holds it. */

@@ -103,8 +103,6 @@ const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
   // A pod is restarted, and with it what it serves.
   "restart-daemon": "always",
   "kick-pod": "always",
-  // The attacher starts to work on a volume of the cluster.
-  "delete-volume-attachment": "always",
   // Each calls network plugins, many of which use the API server and their IPAM; and each lets kubelet start a pod
   // again. A few are normal for a node, dozens on every node at once are a storm.
   "stop-sandbox": "in-bulk",

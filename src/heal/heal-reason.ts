@@ -5,7 +5,6 @@ import { livenessInWords, referenceInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { Refusal } from "./outcome.ts";
 import type { NodeReady } from "./steps/free-cni-lock.ts";
-import type { ObjectionCode } from "./storage/attachment-proof.ts";
 
 /** Why a step was not executed, or did not succeed. Users script against the codes. */
 export type HealReason =
@@ -34,8 +33,6 @@ export type HealReason =
   | { readonly code: "pod-recreated" }
   | { readonly code: "api-missing" }
   | { readonly code: "api-unread"; readonly message: string }
-  | { readonly code: "object-too-large" }
-  | { readonly code: "attachment-changed" }
   | { readonly code: "socket-not-served"; readonly path: string; readonly seconds: number }
   | { readonly code: "daemon-not-proven"; readonly socket: string; readonly pid: number }
   | { readonly code: "container-not-running"; readonly containerId: string }
@@ -67,13 +64,9 @@ export type HealReason =
   | { readonly code: "unmount-failed"; readonly path: string; readonly error: string }
   | { readonly code: "unlink-failed"; readonly path: string; readonly error: string }
   | { readonly code: "sandbox-still-there"; readonly left: "listed" | "recorded" }
-  | { readonly code: "pod-still-there" }
-  | { readonly code: "attachment-still-there"; readonly finalizers: readonly string[] };
+  | { readonly code: "pod-still-there" };
 
-/** Of a VolumeAttachment, which has its own reasons. */
-type AttachmentCode = ObjectionCode | "attach-fails-again" | "not-attached-again" | "not-made-again";
-
-export type HealCode = HealReason["code"] | AttachmentCode | NodeReady["code"];
+export type HealCode = HealReason["code"] | NodeReady["code"];
 
 export function healReasonInWords(reason: HealReason): string {
   switch (reason.code) {
@@ -125,10 +118,6 @@ export function healReasonInWords(reason: HealReason): string {
       return "there is no Kubernetes API to ask";
     case "api-unread":
       return `its proof is incomplete: ${reason.message}`;
-    case "object-too-large":
-      return "it is too large to be kept in the journal";
-    case "attachment-changed":
-      return "it changed during the check";
     case "socket-not-served":
       return `no process listened on ${reason.path} within ${reason.seconds} s, so no pod was restarted`;
     case "daemon-not-proven":
@@ -184,10 +173,6 @@ export function healReasonInWords(reason: HealReason): string {
     }
     case "pod-still-there":
       return "its deletion was accepted, and the API still has it as it was";
-    case "attachment-still-there": {
-      const held = reason.finalizers.join(", ");
-      return `its deletion was accepted, and it is still there${held === "" ? "" : `, held by ${held}`}; nothing is forced`;
-    }
   }
 }
 

@@ -16,14 +16,10 @@ const LeaseSchema = v.object({
 });
 
 /** Undefined when the attacher holds no lease: it runs without leader election, or not at all. */
-export async function attacherLease(
-  api: Api,
-  attacher: string,
-  { fresh }: { readonly fresh: boolean },
-): Promise<AttacherLease | undefined> {
+export async function attacherLease(api: Api, attacher: string): Promise<AttacherLease | undefined> {
   const name = `external-attacher-leader-${sanitised(attacher)}`;
   const query = { fieldSelector: `metadata.name=${name}` };
-  const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema, fresh });
+  const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema });
   const held = leases.flatMap(({ metadata, spec }) => {
     // A holder that shuts down orderly releases its lease by clearing the name.
     if (metadata.name !== name || !spec?.holderIdentity || !spec.renewTime) return [];

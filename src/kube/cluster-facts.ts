@@ -71,7 +71,6 @@ export interface NodeVolume {
 export interface ApiAttachment {
   readonly name: string;
   readonly uid: string;
-  readonly resourceVersion: string;
   readonly attacher: string;
   readonly node: string;
   /** Missing for an inline volume of a pod. */

@@ -58,5 +58,5 @@ export async function getNodeAttachments(
   names: readonly string[],
 ): Promise<readonly ApiAttachment[]> {
   const found = await Promise.all(names.map((name) => getAttachment(api, name)));
-  return found.flatMap((one) => (one?.attachment.node === node ? [one.attachment] : []));
+  return found.flatMap((one) => (one?.node === node ? [one] : []));
 }

@@ -9,7 +9,6 @@ const PodVolumeSchema = v.object({
   name: v.string(),
   persistentVolumeClaim: v.nullish(v.object({ claimName: v.string() })),
   ephemeral: v.nullish(v.object({})),
-  csi: v.nullish(v.object({ driver: v.string(), volumeAttributes: texts })),
   hostPath: v.nullish(v.object({ path: v.string() })),
 });
 

@@ -63,7 +63,7 @@ export async function readUnattached(
   );
   const leases = await readEach(
     here.map(({ attacher }) => attacher),
-    (attacher) => ask(() => attacherLease(api, attacher, { fresh: false })),
+    (attacher) => ask(() => attacherLease(api, attacher)),
   );
   return here.map((one) => {
     const volume = one.volume === undefined ? undefined : volumes.get(one.volume);

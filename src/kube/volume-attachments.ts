@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { Api } from "./api.ts";
 import type { ApiAttachment } from "./cluster-facts.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
-import { listAll, type Page, pagesOf } from "./list.ts";
+import { type Page, pagesOf } from "./list.ts";
 
 const PATH = "/apis/storage.k8s.io/v1/volumeattachments";
 
@@ -12,7 +12,6 @@ const AttachmentSchema = v.object({
   metadata: v.object({
     name: v.string(),
     uid: v.string(),
-    resourceVersion: v.nullish(v.string()),
     creationTimestamp: v.string(),
     deletionTimestamp: v.nullish(v.string()),
     finalizers: v.nullish(v.array(v.string())),
@@ -25,12 +24,7 @@ const AttachmentSchema = v.object({
   status: v.nullish(v.object({ attached: v.nullish(v.boolean()), attachError: failure, detachError: failure })),
 });
 
-/** All of the cluster, bypassing the server's cache: the API has no selector except for the name. */
-export async function listAttachments(api: Api): Promise<readonly ApiAttachment[]> {
-  return (await listAll(api, { path: PATH, item: AttachmentSchema, fresh: true })).map(toAttachment);
-}
-
-/** The same, page by page, for callers that keep little of it. */
+/** All of the cluster page by page, bypassing the server's cache: the API has no selector except for the name. */
 export async function* attachmentPages(api: Api): AsyncGenerator<Page<ApiAttachment>> {
   for await (const page of pagesOf(api, { path: PATH, item: AttachmentSchema, fresh: true }))
     yield { ...page, items: page.items.map(toAttachment) };
@@ -43,31 +37,14 @@ export function attachmentName(handle: string, driver: string, node: string): st
   return `csi-${createHash("sha256").update(`${handle}${driver}${node}`).digest("hex")}`;
 }
 
-/** The current object, complete for callers that keep it; undefined if it does not exist. */
-export async function getAttachment(
-  api: Api,
-  name: string,
-): Promise<{ readonly object: unknown; readonly attachment: ApiAttachment } | undefined> {
+/** Undefined if it does not exist. */
+export async function getAttachment(api: Api, name: string): Promise<ApiAttachment | undefined> {
   const path = pathOf(name);
   const object = await unlessMissing(api.get(path));
   if (object === undefined) return undefined;
   const result = v.safeParse(AttachmentSchema, object);
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
-  return { object, attachment: toAttachment(result.output) };
-}
-
-/** Deletes exactly this version of the object: any change in between gives a conflict. */
-export async function deleteAttachment(
-  api: Api,
-  { name, uid, resourceVersion }: Pick<ApiAttachment, "name" | "uid" | "resourceVersion">,
-): Promise<void> {
-  const preconditions = { uid, resourceVersion };
-  await api.delete(pathOf(name), { apiVersion: "v1", kind: "DeleteOptions", preconditions });
-}
-
-/** The finalizer that only external-attacher adds and removes. */
-export function attacherFinalizer(attacher: string): string {
-  return `external-attacher/${sanitised(attacher)}`;
+  return toAttachment(result.output);
 }
 
 /** How the CSI sidecars derive an object's name from a driver's name. */
@@ -86,7 +63,6 @@ function toAttachment({ metadata, spec, status }: v.InferOutput<typeof Attachmen
   return {
     name: metadata.name,
     uid: metadata.uid,
-    resourceVersion: metadata.resourceVersion ?? "",
     attacher: spec.attacher,
     node: spec.nodeName,
     ...(volume ? { volume } : {}),

@@ -40,8 +40,6 @@ function pastOf(step: Step): string | undefined {
       return "called CNI DEL from its cached record";
     case "delete-lease":
       return "deleted the containerd lease";
-    case "delete-volume-attachment":
-      return `deleted the VolumeAttachment ${step.name}`;
     case "kick-pod":
       return `restarted ${step.namespace}/${step.name}`;
     case "release-addresses":

@@ -153,7 +153,5 @@ export function targetOf({ action, subject }: HistoryRecord): string {
       return `${action.namespace}/${action.name}`;
     case "delete-lease":
       return action.lease;
-    case "delete-volume-attachment":
-      return action.name;
   }
 }

@@ -201,7 +201,5 @@ function stepInWords(step: Step): string {
       return "delete the pod, so that its controller creates a new one with a free sandbox name";
     case "delete-lease":
       return "delete the containerd lease";
-    case "delete-volume-attachment":
-      return "keep a copy of the VolumeAttachment and delete it, once its attacher is seen to answer";
   }
 }

@@ -38,7 +38,6 @@ const WORDS: Readonly<Record<Step["kind"], readonly [plan: string, done: string]
   "replay-del": ["CNI DEL", "CNI DEL called"],
   "remove-netns": ["remove netns", "netns removed"],
   "delete-lease": ["delete lease", "lease deleted"],
-  "delete-volume-attachment": ["delete attachment", "attachment deleted"],
   "kick-pod": ["restart pod", "pod restarted"],
   "restart-daemon": ["restart daemon", "daemon restarted"],
   "await-kubelet": undefined,

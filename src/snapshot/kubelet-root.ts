@@ -1,6 +1,4 @@
-import { lstatSync } from "node:fs";
-import { KUBELET_ROOTS, placesAt } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { placesAt } from "../distributions/index.ts";
 import type { Source } from "../host/source.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -30,24 +28,4 @@ export async function runningKubeletRoot(where: {
 }): Promise<string> {
   const { trusted } = await runningKubelets(where.root, where.signal, where.table);
   return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? placesAt(where.runtimePath).kubeletRoot;
-}
-
-/**
- * Every directory where a kubelet of this node may keep its records: those of running kubelets, and existing default
- * paths.
- */
-export async function readKubeletRoots(where: {
-  readonly root: string;
-  readonly runtimePath: string;
-  readonly signal: AbortSignal;
-}): Promise<readonly string[]> {
-  const { root, runtimePath, signal } = where;
-  const { trusted } = await runningKubelets(root, signal);
-  const configured = trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? []);
-  const usual = [placesAt(runtimePath).kubeletRoot, ...KUBELET_ROOTS];
-  return [...new Set([...configured, ...usual.filter((path) => isThere(root, path))])];
-}
-
-function isThere(root: string, path: string): boolean {
-  return lstatSync(resolveOnHost(root, path, "follow"), { throwIfNoEntry: false }) !== undefined;
 }

@@ -108,8 +108,10 @@ describe("volume-attachment-stuck", () => {
     expect(factsOf(seen)).toMatch(/whether the attacher driver\.example works is unknown/);
   });
 
-  const policy = { ...PATIENT, allDead: false, cap: 10 };
+  const policy = { ...PATIENT, allDead: false, cap: 10, only: ["volume-attachment-stuck"] };
   test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
+    ["its attacher fails", { error: "volume is in use" }, [DB], /what the attacher driver\.example logs/],
+    ["it is attached elsewhere", { attachedTo: ["n2"] }, [DB], /must be detached from n2 first/],
     ["its pod is opted out", {}, [{ ...DB, ignored: true }], /opted out by unghost\.dev\/ignore/],
     [
       "it is already being deleted",
@@ -117,26 +119,13 @@ describe("volume-attachment-stuck", () => {
       [DB],
       /deleted already and waits for a\/b/,
     ],
-  ])("an explicit request gets the reason why it stays when %s", (_, volume, pods, because) => {
-    const only = ["volume-attachment-stuck"];
-    const { leftAlone } = planHealing(scanOf(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
+  ])("is never changed, even with consent, and what is to be done is explained: %s", (_, volume, pods, because) => {
+    const consented = new Set(policy.only);
+    const { actions, leftAlone } = planHealing(scanOf(volume, { pods }, policy), { ...policy, consented });
 
     const words = leftAlone.map(({ reason }) => planReasonInWords(reason));
+    expect(actions).toEqual([]);
     expect(words).toEqual([expect.stringMatching(because)]);
     expect(words[0]).not.toContain("--only");
-  });
-
-  test.each<readonly [string, readonly string[], Partial<UnattachedVolume>, readonly KnownPod[], boolean]>([
-    ["requested by name", ["volume-attachment-stuck"], {}, [DB], true],
-    ["not requested", [], {}, [DB], false],
-    ["requested among others", ["volume-attachment-stuck", "pod-gone"], {}, [DB], false],
-    ["already being deleted", ["volume-attachment-stuck"], { deleting: true }, [DB], false],
-    ["its pod is opted out", ["volume-attachment-stuck"], {}, [{ ...DB, ignored: true }], false],
-  ])("is deleted only when it was named explicitly: %s", (_, only, volume, pods, isPlanned) => {
-    const { actions } = planHealing(scanOf(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
-
-    expect(actions.flatMap(({ steps }) => steps.map(({ kind }) => kind))).toEqual(
-      isPlanned ? ["delete-volume-attachment"] : [],
-    );
   });
 });

@@ -3,15 +3,7 @@ import { DRIVER, specWithVolume } from "../../lab/cluster/csi-storage.ts";
 import { until } from "../../lab/poll.ts";
 import { WAIT_MS } from "./lab-cluster.ts";
 
-const CLASS = "volume-attachment-stuck";
-const AGE = "1s";
-export const BY_NAME = ["--only", CLASS, "--volume-attachment-age", AGE] as const;
-
-/** The configured consent to delete attachments, which the agent needs for this class. */
-export const HEALING_AGENT = {
-  volumeAttachmentAge: AGE,
-  agent: { scanEvery: "2s", classes: { [CLASS]: { mode: "heal", minAge: "0s" } } },
-};
+export const BY_NAME = ["--only", "volume-attachment-stuck", "--volume-attachment-age", "1s"] as const;
 
 export interface AttachmentObject {
   readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };

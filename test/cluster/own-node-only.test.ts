@@ -34,13 +34,6 @@ function pod(namespace: string, name: string, nodeName: string | undefined, serv
   };
 }
 
-const attachment = (name: string, nodeName: string): object => ({
-  apiVersion: "storage.k8s.io/v1",
-  kind: "VolumeAttachment",
-  metadata: { name },
-  spec: { attacher: "lab.example", nodeName, source: { persistentVolumeName: name } },
-});
-
 const lease = (name: string, holderIdentity?: string): object => ({
   apiVersion: "coordination.k8s.io/v1",
   kind: "Lease",
@@ -97,7 +90,6 @@ const write = (verb: "create" | "replace", object: object): Attempt => ({ args: 
 const ALLOWED: Readonly<Record<string, Attempt>> = {
   "its own node's condition": { args: patchNode(OWN) },
   "a pod of its own node": { args: deletePod("on-a") },
-  "an attachment of its own node": { args: ["delete", "volumeattachment", "to-a", DRY] },
   "a slot in its own name": write("create", lease("unghost-heal-1", OWN)),
   "a slot that it gives back": write("replace", lease("held-by-a")),
   "a slot that it takes over": write("replace", lease("held-by-b", OWN)),
@@ -108,7 +100,6 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
   "another node's condition": { args: patchNode(OTHER) },
   "a pod of another node": { args: deletePod("on-b") },
   "a pod of no node yet": { args: deletePod("unscheduled") },
-  "an attachment of another node": { args: ["delete", "volumeattachment", "to-b", DRY] },
   "a slot in another's name": write("create", lease("unghost-heal-1", OTHER)),
   "a slot that another holds, given back": write("replace", lease("held-by-b")),
   "a slot handed to another": write("replace", lease("held-by-a", OTHER)),
@@ -138,8 +129,6 @@ test(
       pod("default", "on-a", OWN),
       pod("default", "on-b", OTHER),
       pod("default", "unscheduled", undefined),
-      attachment("to-a", OWN),
-      attachment("to-b", OTHER),
       lease("held-by-a", OWN),
       lease("held-by-b", OTHER),
     ]);

@@ -3,9 +3,9 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Api, openApi } from "../../src/kube/api.ts";
-import { deleteAttachment } from "../../src/kube/volume-attachments.ts";
+import { deletePod } from "../../src/kube/pods.ts";
 
-const MEANT = { name: "csi-1", uid: "uid-1", resourceVersion: "71" } as const;
+const MEANT = { namespace: "shop", name: "db-0", uid: "uid-1" } as const;
 
 /** An API server that answers everything with one code, and records its requests. */
 async function serve(code: number): Promise<{ readonly api: Api; readonly asked: readonly string[] }> {
@@ -30,26 +30,23 @@ async function serve(code: number): Promise<{ readonly api: Api; readonly asked:
 }
 
 describe("delete requests", () => {
-  test.each([200, 202])("contain the object and its version; %i means deleted", async (code) => {
+  test.each([200, 202, 404])("contain the uid of the object; %i means deleted", async (code) => {
     const { api, asked } = await serve(code);
 
-    await deleteAttachment(api, MEANT);
+    await deletePod(api, MEANT);
 
-    const options = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: "uid-1", resourceVersion: "71" } };
-    expect(asked).toEqual([
-      `DELETE /apis/storage.k8s.io/v1/volumeattachments/csi-1 application/json ${JSON.stringify(options)}`,
-    ]);
+    const options = { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: "uid-1" } };
+    expect(asked).toEqual([`DELETE /api/v1/namespaces/shop/pods/db-0 application/json ${JSON.stringify(options)}`]);
   });
 
   test.each([
     [409, "conflict"],
     [403, "forbidden"],
-    [404, "not-found"],
     [500, "busy"],
   ])("%i means refused, and is not retried", async (code, kind) => {
     const { api, asked } = await serve(code);
 
-    await expect(deleteAttachment(api, MEANT)).rejects.toMatchObject({
+    await expect(deletePod(api, MEANT)).rejects.toMatchObject({
       kind,
       message: expect.stringMatching("as it is"),
     });

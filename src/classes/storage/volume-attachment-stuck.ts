@@ -53,24 +53,20 @@ export const volumeAttachmentStuck: FailureClass = {
     mode: "attended",
     reversible: false,
     steps: [
-      "Check the attacher's log, and where else the volume is attached.",
-      "unghost heal --only volume-attachment-stuck deletes it, with a copy in the journal; the cluster makes it again.",
+      "See who holds it: kubectl get volumeattachment shows every node that has the volume, kubectl describe its status and finalizers.",
+      "If the attacher is silent or reports an error, repair the driver's controller: kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher. It keeps trying.",
+      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted.",
+      "If that node is powered off for certain and must not be waited for: kubectl taint nodes <node> node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Take the taint off once the node is back.",
     ],
-    gates: [
-      "The driver's external-attacher was seen to renew its lease a moment ago.",
-      "No pod of this node that has started uses the volume under any name: claim, PersistentVolume, handle or inline.",
-      "Kubelet has no record of it, no process has it mounted or open, no container was given it.",
-      "Unless it is made for several nodes, it is attached to no other node, and no pod there uses it.",
-      "It carries no finalizer but its own attacher's.",
-    ],
+    gates: [],
   },
   byHand: [
     "kubectl get volumeattachment, and kubectl describe the one of this node: check its status.",
     "kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher",
-    "Only when the volume is in use nowhere: kubectl delete volumeattachment <name>.",
+    "kubectl get pods --all-namespaces -o wide, for pods that still use the claim on another node.",
   ],
   danger:
-    "Taking the finalizer off makes the cluster forget an attachment that the storage still has: the volume may then be mounted on two nodes at once, which destroys its file system.",
+    "Never delete a VolumeAttachment or take its finalizer off while the volume may be in use: the storage is detached under a running program, or mounted on two nodes at once, and its file system is destroyed. The taint out-of-service does the same to a node that still runs.",
   links: [
     "https://github.com/kubernetes-csi/external-attacher/issues/66",
     "https://github.com/kubernetes-csi/external-attacher/issues/215",
@@ -109,7 +105,8 @@ function detect(view: NodeView): readonly Detected[] {
         ],
         blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
         blockedPods: namedPods(pods),
-        ...treatmentOf(attachment, isHeld),
+        cure: [],
+        untreatable: adviceOn(attachment, isHeld),
       } satisfies Detected,
     ];
   });
@@ -153,19 +150,18 @@ function leaseInWords(
     : `the attacher ${attacher} works: ${holder} renews its lease`;
 }
 
-function treatmentOf(attachment: UnattachedVolume, isHeld: boolean): Pick<Detected, "cure" | "untreatable"> {
-  const { name, uid, node, volume, deleting, attacher, finalizers } = attachment;
-  if (isHeld) return { cure: [], untreatable: "a pod that uses it is opted out by unghost.dev/ignore" };
+/** What will happen, or what is to be done: unghost changes no object of the cluster's storage. */
+function adviceOn(attachment: UnattachedVolume, isHeld: boolean): string {
+  const { deleting, attacher, finalizers, attachedTo, error } = attachment;
+  if (isHeld) return "a pod that uses it is opted out by unghost.dev/ignore";
   if (deleting) {
     const holder = finalizers.join(", ") || "the API server";
-    return {
-      cure: [],
-      untreatable: `it is deleted already and waits for ${holder}: get the attacher ${attacher} to work`,
-    };
+    return `it is deleted already and waits for ${holder}: get the attacher ${attacher} to work`;
   }
-  if (volume === undefined)
-    return { cure: [], untreatable: "it has no PersistentVolume, so who uses the volume cannot be proven" };
-  return { cure: [{ kind: "delete-volume-attachment", name, uid, node, volume }] };
+  if (attachedTo.length > 0)
+    return `it must be detached from ${attachedTo.join(", ")} first: see unghost explain volume-attachment-stuck`;
+  const why = error === undefined ? "" : ` (${error})`;
+  return `manual: see what the attacher ${attacher} logs${why}; it keeps trying`;
 }
 
 function inWords(milliseconds: number): string {

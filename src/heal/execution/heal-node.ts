@@ -104,8 +104,7 @@ function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Dat
 
 /**
  * A removal that hangs or timed out leaves a running plugin, and the sandbox then appears as being removed. What
- * unghost failed to heal and is still listed is still a finding. So is an attachment that the cluster created again
- * without effect, which by its age alone would not be one for minutes.
+ * unghost failed to heal and is still listed is still a finding.
  */
 function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { cri }: Snapshot): Diagnosis {
   const listed = new Set<string>(valueOr(cri, undefined)?.sandboxes.map(({ id }) => id));
@@ -113,11 +112,7 @@ function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { 
   const unhealed = results
     .filter(({ outcome }) => outcome === "failed" || outcome === "skipped")
     .map(({ action }) => action.finding)
-    .filter(({ id, subject }) =>
-      subject.type === "volume-attachment"
-        ? !found.has(id)
-        : listed.has(sandboxOf(subject)) && !found.has(id) && !found.has(sandboxOf(subject)),
-    );
+    .filter(({ id, subject }) => listed.has(sandboxOf(subject)) && !found.has(id) && !found.has(sandboxOf(subject)));
   if (unhealed.length === 0) return diagnosis;
   const ids = new Set(unhealed.map(({ subject }) => sandboxOf(subject)));
   return {

@@ -5,7 +5,6 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import type { AwaitKubeletTools } from "../steps/await-kubelet.ts";
 import type { AwaitSocketTools } from "../steps/await-socket.ts";
 import type { DeleteLeaseTools } from "../steps/delete-lease.ts";
-import type { DeleteVolumeAttachmentTools } from "../steps/delete-volume-attachment.ts";
 import type { DropEmptyLeaseTools } from "../steps/drop-empty-lease.ts";
 import type { EndProcessTools } from "../steps/end-process.ts";
 import type { FreeCniLockTools } from "../steps/free-cni-lock.ts";
@@ -25,7 +24,6 @@ export type StepTools = RemoveSandboxTools &
   AwaitKubeletTools &
   AwaitSocketTools &
   DeleteLeaseTools &
-  DeleteVolumeAttachmentTools &
   DropEmptyLeaseTools &
   EndProcessTools &
   FreeCniLockTools &
@@ -109,10 +107,6 @@ async function dispatch(step: Step, finding: Finding, tools: StepTools): Promise
     case "kick-pod": {
       const { restartPod } = await import("../steps/kick-pod.ts");
       return await restartPod(step, finding, tools);
-    }
-    case "delete-volume-attachment": {
-      const { deleteVolumeAttachment } = await import("../steps/delete-volume-attachment.ts");
-      return await deleteVolumeAttachment(step, finding, tools);
     }
   }
 }

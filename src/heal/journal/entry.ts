@@ -36,7 +36,6 @@ const action = v.variant("kind", [
   v.object({ kind: v.literal("replay-del"), path: absolutePath, sandboxId: v.string() }),
   v.object({ kind: v.literal("remove-netns"), path: absolutePath }),
   v.object({ kind: v.literal("delete-lease"), lease: v.string() }),
-  v.object({ kind: v.literal("delete-volume-attachment"), name: v.string(), uid: v.string(), object: v.unknown() }),
   v.object({ kind: v.literal("kick-pod"), namespace: v.string(), name: v.string(), uid: v.string() }),
   v.object({ kind: v.literal("delete-record"), record: v.string(), copy: absolutePath }),
   v.object({ kind: v.literal("save-logs"), sandboxId: v.string(), paths: v.array(absolutePath) }),

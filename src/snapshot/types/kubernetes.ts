@@ -1,10 +1,7 @@
-import type { UnattachedVolume as ApiUnattached, PodEvent } from "../../kube/cluster-facts.ts";
+import type { PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
 import type { PodUid } from "../ids.ts";
 
-export type { PodEvent };
-
-/** A VolumeAttachment of this node that is not attached, or is attached and waits to be detached. */
-export type UnattachedVolume = Omit<ApiUnattached, "resourceVersion">;
+export type { PodEvent, UnattachedVolume };
 
 /** The source of the pods, in order of precedence: the API server, kubelet and its directories, none. */
 export type Kubernetes =
