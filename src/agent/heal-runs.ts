@@ -1,4 +1,5 @@
-import { type JournalAction, parseEntry } from "../heal/journal/entry.ts";
+import { didInWords } from "../evidence/step.ts";
+import { parseEntry } from "../heal/journal/entry.ts";
 import { foldHistory, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
 import type { JournalItem } from "../heal/journal/reader.ts";
 import type { HealItem, HealRun } from "./state.ts";
@@ -36,7 +37,7 @@ function itemOf(records: readonly HistoryRecord[]): HealItem {
   const [first] = records;
   const pod = records.find(({ subject }) => subject.pod !== undefined)?.subject.pod;
   const failed = records.find(({ outcome }) => outcome === "failed" || outcome === "refused");
-  const did = records.filter(({ outcome }) => outcome === "healed").map(({ action }) => pastTense(action));
+  const did = records.filter(({ outcome }) => outcome === "healed").map(({ action }) => didInWords(action));
   return {
     finding: first?.finding ?? "",
     class: first?.class ?? "",
@@ -52,35 +53,4 @@ function outcomeOf(records: readonly HistoryRecord[], failed: HistoryRecord | un
   if (failed !== undefined) return failed.outcome === "refused" ? "refused" : "failed";
   if (records.some(({ state }) => state === "undone")) return "undone";
   return records.every(({ state }) => state === "done" || state === "pruned") ? "done" : "interrupted";
-}
-
-function pastTense(action: JournalAction): string {
-  switch (action.kind) {
-    case "quarantine-file":
-      return "moved its broken or stale file to quarantine";
-    case "save-logs":
-      return "saved its logs";
-    case "stop-sandbox":
-      return "stopped the sandbox";
-    case "remove-sandbox":
-      return "removed the sandbox";
-    case "end-process":
-      return `ended process ${action.pid}`;
-    case "restart-daemon":
-      return "restarted the daemon's container";
-    case "write-marker":
-      return "made multus' DEL safe for it";
-    case "release-address":
-      return `released ${action.address}`;
-    case "replay-del":
-      return "called CNI DEL";
-    case "remove-netns":
-      return "removed the network namespace";
-    case "delete-lease":
-      return "deleted the containerd lease";
-    case "kick-pod":
-      return `restarted ${action.namespace}/${action.name}`;
-    case "delete-record":
-      return "deleted the record";
-  }
 }

@@ -1,74 +1,69 @@
+import * as v from "valibot";
 import type { ContainerId, SandboxId } from "../snapshot/ids.ts";
+import {
+  absolutePath,
+  count,
+  fileState,
+  journalAction,
+  onPath,
+  onSandbox,
+  sha256,
+  type Words,
+} from "./journal-action.ts";
 
 /**
- * The changes that unghost can make to a node. Classes and plan create steps; only heal/ executes them. Every step
- * contains what it was proven with, so that the proof can be repeated just before the change.
+ * The changes that unghost can make to a node, and what each contains: what it was proven with, so that the proof can be
+ * repeated just before the change. Classes and plan create steps; only heal/steps/ carries them out.
  */
-export type Step =
-  | {
-      readonly kind: "quarantine-file";
-      readonly path: string;
-      readonly health: "empty" | "corrupt" | "stripped" | "orphaned";
-    }
-  | { readonly kind: "await-kubelet"; readonly sandboxId: SandboxId }
-  | { readonly kind: "stop-sandbox"; readonly sandboxId: SandboxId }
-  | { readonly kind: "remove-sandbox"; readonly sandboxId: SandboxId }
-  | { readonly kind: "multus-marker"; readonly sandboxId: SandboxId; readonly dir: string }
-  | {
-      readonly kind: "end-process";
-      readonly pid: number;
-      readonly startedSecondsAfterBoot: number;
-      readonly sandboxId: SandboxId;
-    }
+interface StepData {
+  "quarantine-file": { readonly path: string; readonly health: "empty" | "corrupt" | "stripped" | "orphaned" };
+  "await-kubelet": { readonly sandboxId: SandboxId };
+  "stop-sandbox": { readonly sandboxId: SandboxId };
+  "remove-sandbox": { readonly sandboxId: SandboxId };
+  "multus-marker": { readonly sandboxId: SandboxId; readonly dir: string };
+  "end-process": HungProcess;
   /**
    * Ends all plugin calls that hold the runtime's CNI lock, then waits until Status is answered and the node is Ready.
    */
-  | {
-      readonly kind: "free-cni-lock";
-      /** The node's name in the cluster; missing without an API server. */
-      readonly node?: string;
-      readonly holders: readonly {
-        readonly pid: number;
-        readonly startedSecondsAfterBoot: number;
-        readonly sandboxId: SandboxId;
-      }[];
-    }
+  "free-cni-lock": {
+    /** The node's name in the cluster; missing without an API server. */
+    readonly node?: string;
+    readonly holders: readonly HungProcess[];
+  };
   /** Stops the container of a network daemon that does not answer on its socket; kubelet starts it again. */
-  | {
-      readonly kind: "restart-daemon";
-      readonly socket: string;
-      readonly containerId: ContainerId;
-      readonly sandboxId: SandboxId;
-      readonly pid: number;
-      readonly startedSecondsAfterBoot: number;
-    }
-  | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
+  "restart-daemon": HungProcess & { readonly socket: string; readonly containerId: ContainerId };
+  "release-addresses": { readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] };
   /** DEL with the configuration that libcni cached at this path, for a sandbox that is gone. */
-  | { readonly kind: "replay-del"; readonly sandboxId: SandboxId; readonly path: string }
-  | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
-  | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
-  | { readonly kind: "delete-lease"; readonly leaseId: string }
-  | {
-      readonly kind: "await-socket";
-      readonly path: string;
-      /** After the timeout the next step runs anyway. */
-      readonly optional?: true;
-    }
-  | {
-      readonly kind: "kick-pod";
-      readonly namespace: string;
-      readonly name: string;
-      readonly uid: string;
-      /** The node's name in the cluster. */
-      readonly node: string;
-      /** The sandbox being created that holds the pod's name; missing if the pod crash-looped. */
-      readonly holder?: SandboxId;
-      /**
-       * The pod was down for another reason when it was planned: whether it crashes without the socket is checked
-       * later.
-       */
-      readonly mayCrash?: true;
-    };
+  "replay-del": { readonly sandboxId: SandboxId; readonly path: string };
+  "drop-empty-lease": { readonly path: string; readonly networkDir: string };
+  "remove-netns": { readonly path: string; readonly inode: bigint | undefined };
+  "delete-lease": { readonly leaseId: string };
+  "await-socket": {
+    readonly path: string;
+    /** After the timeout the next step runs anyway. */
+    readonly optional?: true;
+  };
+  "kick-pod": {
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+    /** The node's name in the cluster. */
+    readonly node: string;
+    /** The sandbox being created that holds the pod's name; missing if the pod crash-looped. */
+    readonly holder?: SandboxId;
+    /**
+     * The pod was down for another reason when it was planned: whether it crashes without the socket is checked
+     * later.
+     */
+    readonly mayCrash?: true;
+  };
+}
+
+interface HungProcess {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+  readonly sandboxId: SandboxId;
+}
 
 /** One host-local address, by the file that holds it. */
 export interface LeaseRef {
@@ -77,3 +72,300 @@ export interface LeaseRef {
   readonly address: string;
   readonly interfaceName: string;
 }
+
+export type StepKind = keyof StepData;
+export type StepOf<Kind extends StepKind = StepKind> = { [K in Kind]: { readonly kind: K } & StepData[K] }[Kind];
+export type Step = StepOf;
+
+/** How a step affects anything other than its dead sandbox: fleet limits ask. */
+export type Disruption = "always" | "in-bulk" | "never";
+
+interface StepDefinition<Kind extends StepKind> {
+  /** What it changes: the module of heal/steps/ that carries it out, and declares what it needs. */
+  readonly area: "sandboxes" | "files" | "processes" | "pods" | "networks";
+  readonly words: {
+    readonly planned: (step: StepOf<Kind>) => string;
+    /** Undefined for steps that only wait. */
+    readonly done?: (step: StepOf<Kind>) => string;
+    /** For a table cell. */
+    readonly short?: readonly [planned: string, done: string];
+  };
+  /** `unghost undo` puts it back; it affects neither the runtime nor a plugin. */
+  readonly reversible?: true;
+  readonly disruption: Disruption;
+  /** If all of these are absent there is nothing to do. */
+  readonly paths?: (step: StepOf<Kind>) => readonly string[];
+  /** The number of addresses that it frees. */
+  readonly addresses?: (step: StepOf<Kind>) => number;
+  /** What the journal records of it. */
+  readonly journal: readonly { readonly kind: string }[];
+}
+
+const QUARANTINED = ["quarantine", "quarantined"] as const;
+
+/** Everything that is said of a step. A new kind is an entry here and a function in the module of its area. */
+const DEFINITIONS = {
+  "quarantine-file": {
+    area: "files",
+    words: {
+      planned: ({ health }) =>
+        health === "orphaned"
+          ? "move what is left of its cache to quarantine"
+          : "move the broken file to quarantine (undo puts it back)",
+      done: () => "moved its broken or stale cache file to quarantine",
+      short: QUARANTINED,
+    },
+    reversible: true,
+    disruption: "never",
+    paths: ({ path }) => [path],
+    journal: [
+      journalAction(
+        "quarantine-file",
+        { path: absolutePath, before: fileState },
+        { on: onPath, did: () => "moved its broken or stale file to quarantine" },
+      ),
+    ],
+  },
+  "await-kubelet": {
+    area: "sandboxes",
+    words: { planned: () => "let kubelet finish" },
+    disruption: "never",
+    journal: [],
+  },
+  // Stop, remove and release call network plugins, many of which use the API server and their IPAM; and each lets
+  // kubelet start a pod again. A few are normal for a node, dozens on every node at once are a storm.
+  "stop-sandbox": {
+    area: "sandboxes",
+    words: {
+      planned: () => "stop the sandbox through the runtime",
+      done: () => "stopped the sandbox",
+      short: ["stop", "stopped"],
+    },
+    disruption: "in-bulk",
+    journal: [
+      journalAction("stop-sandbox", { sandboxId: v.string() }, { on: onSandbox, did: () => "stopped the sandbox" }),
+    ],
+  },
+  "remove-sandbox": {
+    area: "sandboxes",
+    words: {
+      planned: () => "save its logs and remove it through the runtime",
+      done: () => "removed the sandbox",
+      short: ["remove", "removed"],
+    },
+    disruption: "in-bulk",
+    journal: [
+      journalAction("remove-sandbox", { sandboxId: v.string() }, { on: onSandbox, did: () => "removed the sandbox" }),
+      journalAction(
+        "save-logs",
+        { sandboxId: v.string(), paths: v.array(absolutePath) },
+        { on: onSandbox, did: () => "saved its logs" },
+      ),
+    ],
+  },
+  "multus-marker": {
+    area: "files",
+    words: {
+      planned: () => "make multus' DEL safe for it",
+      done: () => "made multus' DEL safe for it",
+      short: ["make DEL safe", "DEL made safe"],
+    },
+    disruption: "never",
+    journal: [
+      journalAction(
+        "write-marker",
+        { path: absolutePath, sha256 },
+        { on: onPath, did: () => "made multus' DEL safe for it" },
+      ),
+    ],
+  },
+  // A running process is ended, and its callers fail.
+  "end-process": {
+    area: "processes",
+    words: {
+      planned: () => "end the hung process",
+      done: () => "ended the hung process",
+      short: ["end process", "process ended"],
+    },
+    disruption: "always",
+    journal: [
+      journalAction(
+        "end-process",
+        { pid: count, startedSecondsAfterBoot: v.number() },
+        { on: ({ pid }) => `pid ${pid}`, did: ({ pid }) => `ended process ${pid}` },
+      ),
+    ],
+  },
+  "free-cni-lock": {
+    area: "processes",
+    words: {
+      planned: ({ node }) =>
+        `end the plugin processes that hold the CNI lock and see that the runtime answers Status${node === undefined ? "" : " and the node turns Ready"}`,
+      done: () => "ended the process that held the CNI lock",
+      short: ["free CNI lock", "CNI lock freed"],
+    },
+    disruption: "always",
+    journal: [],
+  },
+  // A pod is restarted, and with it what it serves.
+  "restart-daemon": {
+    area: "pods",
+    words: {
+      planned: ({ socket }) =>
+        `stop the daemon's container, so that kubelet starts it again, and see that it answers on ${socket}`,
+      done: () => "restarted the daemon's container",
+      short: ["restart daemon", "daemon restarted"],
+    },
+    disruption: "always",
+    journal: [
+      journalAction(
+        "restart-daemon",
+        { containerId: v.string(), socket: absolutePath, pid: count },
+        {
+          on: ({ containerId }) => `container ${containerId.slice(0, 13)}`,
+          did: () => "restarted the daemon's container",
+        },
+      ),
+    ],
+  },
+  "release-addresses": {
+    area: "networks",
+    words: {
+      planned: () => "release the IP addresses it still holds",
+      done: ({ leases }) => `released ${leases.length} ${leases.length === 1 ? "IP address" : "IP addresses"}`,
+      short: ["release IPs", "IPs released"],
+    },
+    disruption: "in-bulk",
+    paths: ({ leases }) => leases.map(({ path }) => path),
+    addresses: ({ leases }) => leases.length,
+    journal: [
+      journalAction(
+        "release-address",
+        { network: v.string(), address: v.string(), owner: v.string() },
+        { on: ({ address, network }) => `${address} of ${network}`, did: ({ address }) => `released ${address}` },
+      ),
+    ],
+  },
+  "replay-del": {
+    area: "networks",
+    words: {
+      planned: () => "call DEL with the cached configuration",
+      done: () => "called CNI DEL from its cached record",
+      short: ["CNI DEL", "CNI DEL called"],
+    },
+    disruption: "in-bulk",
+    paths: ({ path }) => [path],
+    journal: [
+      journalAction(
+        "replay-del",
+        { path: absolutePath, sandboxId: v.string() },
+        { on: onPath, did: () => "called CNI DEL" },
+      ),
+    ],
+  },
+  "drop-empty-lease": {
+    area: "files",
+    words: {
+      planned: () => "move the ownerless address file to quarantine (undo puts it back)",
+      done: () => "moved the ownerless address file to quarantine",
+      short: QUARANTINED,
+    },
+    reversible: true,
+    disruption: "never",
+    addresses: () => 1,
+    journal: [],
+  },
+  "remove-netns": {
+    area: "networks",
+    words: {
+      planned: () => "remove the network namespace",
+      done: () => "removed the network namespace",
+      short: ["remove netns", "netns removed"],
+    },
+    disruption: "never",
+    journal: [
+      journalAction("remove-netns", { path: absolutePath }, { on: onPath, did: () => "removed the network namespace" }),
+    ],
+  },
+  "delete-lease": {
+    area: "sandboxes",
+    words: {
+      planned: () => "delete the containerd lease",
+      done: () => "deleted the containerd lease",
+      short: ["delete lease", "lease deleted"],
+    },
+    disruption: "never",
+    journal: [
+      journalAction(
+        "delete-lease",
+        { lease: v.string() },
+        { on: ({ lease }) => lease, did: () => "deleted the containerd lease" },
+      ),
+    ],
+  },
+  "await-socket": {
+    area: "pods",
+    words: {
+      planned: ({ optional }) => (optional ? "wait for the socket of its CSI driver" : "wait for its socket"),
+    },
+    disruption: "never",
+    journal: [],
+  },
+  "kick-pod": {
+    area: "pods",
+    words: {
+      planned: () => "delete the pod, so that its controller creates a new one with a free sandbox name",
+      done: ({ namespace, name }) => `restarted ${namespace}/${name}`,
+      short: ["restart pod", "pod restarted"],
+    },
+    disruption: "always",
+    journal: [
+      journalAction(
+        "kick-pod",
+        { namespace: v.string(), name: v.string(), uid: v.string() },
+        {
+          on: ({ namespace, name }) => `${namespace}/${name}`,
+          did: ({ namespace, name }) => `restarted ${namespace}/${name}`,
+        },
+      ),
+    ],
+  },
+} satisfies { readonly [Kind in StepKind]: StepDefinition<Kind> };
+
+export const STEPS: { readonly [Kind in StepKind]: StepDefinition<Kind> } = DEFINITIONS;
+
+/** The repair of a runtime that does not start journals it; no plan has such a step. */
+const DELETE_RECORD = journalAction(
+  "delete-record",
+  { record: v.string(), copy: absolutePath },
+  { on: ({ record }) => `record ${record}`, did: () => "deleted the record" },
+);
+
+type Journaled = (typeof DEFINITIONS)[StepKind]["journal"][number] | typeof DELETE_RECORD;
+
+const JOURNALED = [...Object.values(DEFINITIONS).flatMap<Journaled>(({ journal }) => journal), DELETE_RECORD];
+
+/** What the journal announces: a change, with the previous state if it is needed for undo. */
+export const journalActionSchema = v.variant(
+  "kind",
+  JOURNALED.map(({ schema }) => schema),
+);
+export type JournalAction = v.InferOutput<typeof journalActionSchema>;
+
+const WORDS: ReadonlyMap<string, Words<JournalAction>> = new Map(JOURNALED.map((one) => [one.kind, one]));
+
+/** What a journaled change was done to, in a cell of the history. `pod`: the pod of its finding, as `namespace/name`. */
+export function doneTo(action: JournalAction, pod: string | undefined): string {
+  return WORDS.get(action.kind)?.on(action, pod) ?? action.kind;
+}
+
+/** What it did, on the status page. */
+export function didInWords(action: JournalAction): string {
+  return WORDS.get(action.kind)?.did(action) ?? action.kind;
+}
+
+export type StepArea = StepDefinition<StepKind>["area"];
+/** The kinds that one module of heal/steps/ carries out. */
+export type KindsOf<Area extends StepArea> = {
+  [Kind in StepKind]: (typeof DEFINITIONS)[Kind]["area"] extends Area ? Kind : never;
+}[StepKind];

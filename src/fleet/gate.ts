@@ -1,4 +1,4 @@
-import type { Step } from "../evidence/step.ts";
+import { type Disruption, STEPS } from "../evidence/step.ts";
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../kube/kube-error.ts";
 import type { PlannedAction } from "../plan/plan.ts";
@@ -93,33 +93,6 @@ export function openFleetGate({ openCluster, policy, node, timing, warn, onBreak
   return { ask, breaker: () => breaker.state(), close: () => breaker.close() };
 }
 
-type Disruption = "always" | "in-bulk" | "never";
-
-/** How a step affects anything other than its dead sandbox. */
-const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
-  // A running process is ended, and its callers fail.
-  "end-process": "always",
-  "free-cni-lock": "always",
-  // A pod is restarted, and with it what it serves.
-  "restart-daemon": "always",
-  "kick-pod": "always",
-  // Each calls network plugins, many of which use the API server and their IPAM; and each lets kubelet start a pod
-  // again. A few are normal for a node, dozens on every node at once are a storm.
-  "stop-sandbox": "in-bulk",
-  "remove-sandbox": "in-bulk",
-  "release-addresses": "in-bulk",
-  "replay-del": "in-bulk",
-  // A file, a namespace or a record of a dead sandbox, on this node only.
-  "quarantine-file": "never",
-  "multus-marker": "never",
-  "drop-empty-lease": "never",
-  "remove-netns": "never",
-  "delete-lease": "never",
-  // Only waits.
-  "await-kubelet": "never",
-  "await-socket": "never",
-};
-
 /** As many as a kubelet itself may do in a minute. */
 const A_FEW = 5;
 
@@ -141,5 +114,5 @@ export function byDisruption(actions: readonly PlannedAction[]): Sorted {
 }
 
 function hasStep({ steps, followUps = [] }: PlannedAction, disruption: Disruption): boolean {
-  return [...steps, ...followUps].some(({ kind }) => DISRUPTION[kind] === disruption);
+  return [...steps, ...followUps].some(({ kind }) => STEPS[kind].disruption === disruption);
 }

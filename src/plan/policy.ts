@@ -1,4 +1,5 @@
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import { STEPS } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { ZERO_TIME } from "../snapshot/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
@@ -20,9 +21,6 @@ export interface HealPolicy extends DiagnosisPolicy {
 /** A node with more findings than this needs an operator first. */
 export const DEFAULT_CAP = 2000;
 
-/** Steps that affect neither the runtime nor a plugin. */
-const MOVES = new Set(["quarantine-file", "drop-empty-lease"]);
-
 interface Capped {
   readonly actions: readonly PlannedAction[];
   readonly overCap: readonly PlannedAction[];
@@ -37,7 +35,7 @@ export function capped(actions: readonly PlannedAction[], cap: number): Capped {
   const overCap: PlannedAction[] = [];
   let counted = 0;
   for (const action of actions) {
-    const counts = action.steps.some(({ kind }) => !MOVES.has(kind));
+    const counts = action.steps.some(({ kind }) => STEPS[kind].reversible !== true);
     if (counts && counted >= cap) overCap.push(action);
     else kept.push(action);
     if (counts) counted++;

@@ -1,3 +1,4 @@
+import { doneTo } from "../evidence/step.ts";
 import { stringify } from "../heal/journal/entry.ts";
 import { type History, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
 import type { JournalProblem } from "../heal/journal/reader.ts";
@@ -128,30 +129,6 @@ export function holdsFiles(record: HistoryRecord): boolean {
   );
 }
 
-export function targetOf({ action, subject }: HistoryRecord): string {
-  switch (action.kind) {
-    case "quarantine-file":
-    case "write-marker":
-    case "replay-del":
-    case "remove-netns":
-      return action.path;
-    case "delete-record":
-      return `record ${action.record}`;
-    case "stop-sandbox":
-    case "remove-sandbox":
-    case "save-logs":
-      return subject.pod === undefined
-        ? action.sandboxId.slice(0, 13)
-        : `${subject.pod.namespace}/${subject.pod.name} ${action.sandboxId.slice(0, 13)}`;
-    case "end-process":
-      return `pid ${action.pid}`;
-    case "restart-daemon":
-      return `container ${action.containerId.slice(0, 13)}`;
-    case "release-address":
-      return `${action.address} of ${action.network}`;
-    case "kick-pod":
-      return `${action.namespace}/${action.name}`;
-    case "delete-lease":
-      return action.lease;
-  }
+export function targetOf({ action, subject: { pod } }: HistoryRecord): string {
+  return doneTo(action, pod === undefined ? undefined : `${pod.namespace}/${pod.name}`);
 }

@@ -1,5 +1,6 @@
 import { classById } from "../classes/index.ts";
 import type { Finding } from "../evidence/finding.ts";
+import { STEPS, type StepKind, type StepOf } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { sinceOf } from "./since.ts";
@@ -35,8 +36,9 @@ function blockedPodsOf({ blockedPods, blocks, subject }: Finding): NonNullable<F
 }
 
 function addressesOf({ cure }: Finding): number {
-  return cure.reduce((sum, step) => {
-    if (step.kind === "release-addresses") return sum + step.leases.length;
-    return step.kind === "drop-empty-lease" ? sum + 1 : sum;
-  }, 0);
+  return cure.reduce((sum, step) => sum + freedBy(step), 0);
+}
+
+function freedBy<Kind extends StepKind>(step: StepOf<Kind>): number {
+  return STEPS[step.kind].addresses?.(step) ?? 0;
 }

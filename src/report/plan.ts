@@ -1,5 +1,4 @@
 import { classById } from "../classes/index.ts";
-import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/printable.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
@@ -10,7 +9,7 @@ import { evidenceLines } from "./evidence.ts";
 import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
-import { shortAction } from "./short-action.ts";
+import { shortAction, stepWords } from "./step-words.ts";
 import { subjectInWords } from "./subject-words.ts";
 import { type Paint, paint, type TextOptions, wrap } from "./text.ts";
 
@@ -140,66 +139,4 @@ export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): Node
 
 function planOf(reason: PlanReason, steps: string[]): ReportedFinding["plan"] {
   return { steps, reason: planReasonInWords(reason), code: reason.code };
-}
-
-function stepWords({ steps, followUps = [] }: PlannedAction): readonly string[] {
-  const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  // The steps after a removal only verify that the runtime left nothing.
-  const words =
-    removal < 0
-      ? steps.map(stepInWords)
-      : [...steps.slice(0, removal + 1).map(stepInWords), "check that its network is released"];
-  return [...new Set([...words, ...followUpsInWords(followUps)])];
-}
-
-function followUpsInWords(steps: readonly Step[]): readonly string[] {
-  const restarts = steps.filter((step) => step.kind === "kick-pod");
-  const restart = (mayCrash: boolean, why: string): readonly string[] => {
-    const pods = restarts.filter((step) => (step.mayCrash ?? false) === mayCrash);
-    return pods.length === 0
-      ? []
-      : [`restart ${pods.map(({ namespace, name }) => `${namespace}/${name}`).join(", ")}${why}`];
-  };
-  return [
-    ...steps.filter(({ kind }) => kind !== "kick-pod").map(stepInWords),
-    ...restart(false, ", which crashed without it"),
-    ...restart(true, " if it has crashed without it by then"),
-  ];
-}
-
-function stepInWords(step: Step): string {
-  switch (step.kind) {
-    case "quarantine-file":
-      return step.health === "orphaned"
-        ? "move what is left of its cache to quarantine"
-        : "move the broken file to quarantine (undo puts it back)";
-    case "await-kubelet":
-      return "let kubelet finish";
-    case "stop-sandbox":
-      return "stop the sandbox through the runtime";
-    case "remove-sandbox":
-      return "save its logs and remove it through the runtime";
-    case "multus-marker":
-      return "make multus' DEL safe for it";
-    case "end-process":
-      return "end the hung process";
-    case "free-cni-lock":
-      return `end the plugin processes that hold the CNI lock and see that the runtime answers Status${step.node === undefined ? "" : " and the node turns Ready"}`;
-    case "restart-daemon":
-      return `stop the daemon's container, so that kubelet starts it again, and see that it answers on ${step.socket}`;
-    case "release-addresses":
-      return "release the IP addresses it still holds";
-    case "replay-del":
-      return "call DEL with the cached configuration";
-    case "drop-empty-lease":
-      return "move the ownerless address file to quarantine (undo puts it back)";
-    case "remove-netns":
-      return "remove the network namespace";
-    case "await-socket":
-      return step.optional ? "wait for the socket of its CSI driver" : "wait for its socket";
-    case "kick-pod":
-      return "delete the pod, so that its controller creates a new one with a free sandbox name";
-    case "delete-lease":
-      return "delete the containerd lease";
-  }
 }

@@ -4,7 +4,7 @@ import type { ActionResult } from "../heal/execution/run-action.ts";
 import { printable } from "../host/printable.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./columns.ts";
-import { shortDone } from "./short-action.ts";
+import { shortDone } from "./step-words.ts";
 import { subjectInWords } from "./subject-words.ts";
 import { paint, wrap } from "./text.ts";
 

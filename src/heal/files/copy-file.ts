@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, read, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
+import type { FileState } from "../../evidence/journal-action.ts";
 import { errorCode } from "../../host/system-error.ts";
-import type { FileState } from "../journal/entry.ts";
 import { chunksOf } from "../journal/reader.ts";
 import { syncDescriptor } from "./durable-files.ts";
 import { hasContent, openForReading } from "./file-identity.ts";

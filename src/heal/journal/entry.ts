@@ -1,45 +1,7 @@
 import * as v from "valibot";
+import { journalActionSchema } from "../../evidence/step.ts";
 
-/** Device numbers, inodes and nanoseconds exceed a double, so they are written as decimal strings. */
-const decimal = v.pipe(
-  v.string(),
-  v.regex(/^-?\d{1,20}$/),
-  v.transform((text) => BigInt(text)),
-);
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
-const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
-const absolutePath = v.pipe(v.string(), v.startsWith("/"));
 const journalId = v.custom<JournalId>((input) => typeof input === "string" && isJournalId(input));
-
-/** A file before it was moved: enough to identify it and to restore it. */
-const fileState = v.object({
-  dev: decimal,
-  inode: decimal,
-  size: decimal,
-  mtimeNs: decimal,
-  atimeNs: decimal,
-  mode: count,
-  uid: count,
-  gid: count,
-  sha256,
-});
-
-/** The announced change, with the previous state if it is needed for undo. Paths are the host's. */
-const action = v.variant("kind", [
-  v.object({ kind: v.literal("quarantine-file"), path: absolutePath, before: fileState }),
-  v.object({ kind: v.literal("stop-sandbox"), sandboxId: v.string() }),
-  v.object({ kind: v.literal("remove-sandbox"), sandboxId: v.string() }),
-  v.object({ kind: v.literal("end-process"), pid: count, startedSecondsAfterBoot: v.number() }),
-  v.object({ kind: v.literal("restart-daemon"), containerId: v.string(), socket: absolutePath, pid: count }),
-  v.object({ kind: v.literal("write-marker"), path: absolutePath, sha256 }),
-  v.object({ kind: v.literal("release-address"), network: v.string(), address: v.string(), owner: v.string() }),
-  v.object({ kind: v.literal("replay-del"), path: absolutePath, sandboxId: v.string() }),
-  v.object({ kind: v.literal("remove-netns"), path: absolutePath }),
-  v.object({ kind: v.literal("delete-lease"), lease: v.string() }),
-  v.object({ kind: v.literal("kick-pod"), namespace: v.string(), name: v.string(), uid: v.string() }),
-  v.object({ kind: v.literal("delete-record"), record: v.string(), copy: absolutePath }),
-  v.object({ kind: v.literal("save-logs"), sandboxId: v.string(), paths: v.array(absolutePath) }),
-]);
 
 /** The subject of the finding, only for messages and history; no decision uses it. */
 const subject = v.looseObject({
@@ -68,7 +30,7 @@ const entry = v.variant("event", [
     finding: v.string(),
     class: v.string(),
     subject,
-    action,
+    action: journalActionSchema,
   }),
   v.object({
     event: v.literal("done"),
@@ -98,9 +60,7 @@ export type JournalEntry = v.InferOutput<typeof entry>;
 export type BeginEntry = Extract<JournalEntry, { event: "begin" }>;
 export type DoneOutcome = Extract<JournalEntry, { event: "done" }>["outcome"];
 export type RecoveredHow = Extract<JournalEntry, { event: "recovered" }>["how"];
-export type JournalAction = v.InferOutput<typeof action>;
 export type JournalSubject = v.InferOutput<typeof subject>;
-export type FileState = v.InferOutput<typeof fileState>;
 
 /**
  * - `newer-version`: a complete entry in the journal's format, with content that only a newer version knows.

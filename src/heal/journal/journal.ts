@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { JournalAction } from "../../evidence/step.ts";
 import { describeError } from "../../host/system-error.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { StateDir } from "../files/state-dir.ts";
@@ -9,7 +10,6 @@ import {
   type Actor,
   type DoneOutcome,
   formatEntry,
-  type JournalAction,
   type JournalEntry,
   type JournalId,
   type JournalSubject,

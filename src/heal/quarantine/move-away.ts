@@ -1,12 +1,13 @@
 import { link, mkdir, rename, rmdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import type { FileState } from "../../evidence/journal-action.ts";
 import { errorCode } from "../../host/system-error.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import { hasContent, identify, sameIdentity } from "../files/file-identity.ts";
 import type { HeldDirectory } from "../files/held-directory.ts";
 import type { StateDir } from "../files/state-dir.ts";
-import type { FileState, JournalId } from "../journal/entry.ts";
+import type { JournalId } from "../journal/entry.ts";
 
 /**
  * - `moved`: the file is in quarantine and nowhere else.

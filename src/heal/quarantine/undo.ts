@@ -1,5 +1,6 @@
 import { link, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import type { FileState } from "../../evidence/journal-action.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/session.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
@@ -7,7 +8,7 @@ import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
 import { hasContent, identify } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
 import type { StateDir } from "../files/state-dir.ts";
-import type { FileState, JournalId } from "../journal/entry.ts";
+import type { JournalId } from "../journal/entry.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
 import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
 import type { Refusal } from "../outcome.ts";

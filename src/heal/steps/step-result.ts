@@ -1,8 +1,9 @@
 import { type Finding, podOf } from "../../evidence/finding.ts";
+import type { JournalAction } from "../../evidence/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ProofLost } from "../execution/prove.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
-import type { JournalAction, JournalId } from "../journal/entry.ts";
+import type { JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 

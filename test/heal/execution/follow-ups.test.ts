@@ -5,7 +5,7 @@ import type { Step } from "../../../src/evidence/step.ts";
 import { runAction } from "../../../src/heal/execution/run-action.ts";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
-import { doneInWords } from "../../../src/report/done-words.ts";
+import { doneInWords } from "../../../src/report/step-words.ts";
 import { fakeTools } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 

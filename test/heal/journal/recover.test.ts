@@ -14,8 +14,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { JournalAction } from "../../../src/evidence/step.ts";
 import { identify } from "../../../src/heal/files/file-identity.ts";
-import type { JournalAction, JournalId } from "../../../src/heal/journal/entry.ts";
+import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";

@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { FileState } from "../../../src/evidence/journal-action.ts";
 import { hashOf, identify, openForReading } from "../../../src/heal/files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../../../src/heal/files/held-directory.ts";
-import type { FileState } from "../../../src/heal/journal/entry.ts";
 import {
   giveBack,
   moveAway,

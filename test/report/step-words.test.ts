@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Step } from "../../src/evidence/step.ts";
-import { shortAction, shortDone } from "../../src/report/short-action.ts";
+import { shortAction, shortDone } from "../../src/report/step-words.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 
 const sandboxId = idOf("a");
