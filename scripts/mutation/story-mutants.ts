@@ -54,7 +54,7 @@ const filesOfRunningPodsOrphaned: readonly Edit[] = [
     to: "if (first === undefined)",
   },
   {
-    file: "src/heal/steps/quarantine-file.ts",
+    file: "src/heal/steps/files.ts",
     from: "return reference === undefined ? undefined",
     to: "return reference !== undefined ? undefined",
   },
@@ -124,16 +124,14 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/thin-multus-power-cut.test.ts",
     broken: "multus gets no marker, so its DEL fails forever",
-    edits: [
-      { file: "src/heal/steps/multus-marker.ts", from: "if (!canUseMarker(tools))", to: "if (tools.conf !== null)" },
-    ],
+    edits: [{ file: "src/heal/steps/files.ts", from: "if (!canUseMarker(tools))", to: "if (tools.conf !== null)" }],
   },
   {
     story: "test/cluster/multus-daemon-restart.test.ts",
     broken: "the daemon's container is not stopped",
     edits: [
       {
-        file: "src/heal/steps/restart-daemon.ts",
+        file: "src/heal/steps/pods.ts",
         from: "await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });",
         to: "",
       },
@@ -176,7 +174,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   {
     story: "test/cluster/cni-lock-wedge.test.ts",
     broken: "the holders of the CNI lock are not ended",
-    edits: [{ file: "src/heal/steps/free-cni-lock.ts", from: "mapLimited(step.holders,", to: "mapLimited([]," }],
+    edits: [{ file: "src/heal/steps/processes.ts", from: "mapLimited(step.holders,", to: "mapLimited([]," }],
   },
   {
     story: "test/cluster/held-name.test.ts",
@@ -300,7 +298,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "sandboxes are not removed",
     edits: [
       {
-        file: "src/heal/steps/remove-sandbox.ts",
+        file: "src/heal/steps/sandboxes.ts",
         from: "await cri.removePodSandbox(sandboxId, { timeoutMs: waits.actMs, signal: interruption.giveUp });",
         to: "",
       },
@@ -616,7 +614,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "a sandbox of CRI-O is removed without a stop",
     edits: [
       {
-        file: "src/heal/steps/remove-sandbox.ts",
+        file: "src/heal/steps/sandboxes.ts",
         from: "if (containerd === undefined) await stopFirst",
         to: "if (containerd === null) await stopFirst",
       },

@@ -103,7 +103,7 @@ interface StepDefinition<Kind extends StepKind> {
 
 const QUARANTINED = ["quarantine", "quarantined"] as const;
 
-/** Everything that is said of a step. A new kind is an entry here and a function in the module of its area. */
+/** All facts and words about a step. A new kind is an entry here and a function in the module of its area. */
 const DEFINITIONS = {
   "quarantine-file": {
     area: "files",

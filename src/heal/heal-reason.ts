@@ -4,7 +4,7 @@ import type { Reference } from "../liveness/reference.ts";
 import { livenessInWords, referenceInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { Refusal } from "./outcome.ts";
-import type { NodeReady } from "./steps/free-cni-lock.ts";
+import type { NodeReady } from "./steps/processes.ts";
 
 /** Why a step was not executed, or did not succeed. Users script against the codes. */
 export type HealReason =

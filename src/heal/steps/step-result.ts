@@ -1,5 +1,5 @@
 import { type Finding, podOf } from "../../evidence/finding.ts";
-import type { JournalAction } from "../../evidence/step.ts";
+import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ProofLost } from "../execution/prove.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
@@ -47,6 +47,11 @@ export type StepResult =
       /** The runtime's error text, for the storm brake. */
       readonly text?: string;
     };
+
+/** What carries out the steps of one area. */
+export type Runs<Area extends StepArea, Tools> = {
+  readonly [Kind in KindsOf<Area>]: (step: StepOf<Kind>, finding: Finding, tools: Tools) => Promise<StepResult>;
+};
 
 export function held(reason: HealReason): Extract<StepResult, { kind: "held" | "refused" }> {
   return { kind: "held", code: reason.code, reason: healReasonInWords(reason) };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DEFAULT_WAITS, type Interruption, uninterrupted } from "../../../src/heal/execution/waits.ts";
-import { nodeReadiness } from "../../../src/heal/steps/free-cni-lock.ts";
+import { nodeReadiness } from "../../../src/heal/steps/processes.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { fakeApi } from "../../kube/fake-api.ts";

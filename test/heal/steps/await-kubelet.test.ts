@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { awaitKubelet } from "../../../src/heal/steps/await-kubelet.ts";
+import { awaitKubelet } from "../../../src/heal/steps/sandboxes.ts";
 import { type PodSandbox, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, fakeTools } from "../fake-node.ts";

@@ -3,7 +3,7 @@ import { symlinkSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { uninterrupted } from "../../../src/heal/execution/waits.ts";
-import { awaitSocket } from "../../../src/heal/steps/await-socket.ts";
+import { awaitSocket } from "../../../src/heal/steps/pods.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { deleteLease } from "../../../src/heal/steps/delete-lease.ts";
+import { deleteLease } from "../../../src/heal/steps/sandboxes.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf, recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
-import { dropEmptyLease } from "../../../src/heal/steps/drop-empty-lease.ts";
+import { dropEmptyLease } from "../../../src/heal/steps/files.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type EndProcessTools, endProcess } from "../../../src/heal/steps/end-process.ts";
+import { type EndProcessTools, endProcess } from "../../../src/heal/steps/processes.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { parseStat } from "../../../src/snapshot/proc-parse.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
-import { freeCniLock } from "../../../src/heal/steps/free-cni-lock.ts";
+import { freeCniLock } from "../../../src/heal/steps/processes.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState, StatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, pluginFor } from "../../support/snapshot-builder.ts";

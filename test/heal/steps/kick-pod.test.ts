@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { restartPod } from "../../../src/heal/steps/kick-pod.ts";
+import { restartPod } from "../../../src/heal/steps/pods.ts";
 import { failed } from "../../../src/host/source.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, truncateS
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { multusMarker } from "../../../src/heal/steps/multus-marker.ts";
+import { multusMarker } from "../../../src/heal/steps/files.ts";
 import type { StepResult } from "../../../src/heal/steps/step-result.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { quarantineStep } from "../../../src/heal/steps/quarantine-file.ts";
+import { quarantineStep } from "../../../src/heal/steps/files.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
+import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/networks.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";

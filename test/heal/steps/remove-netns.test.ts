@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
+import { removeNetns } from "../../../src/heal/steps/networks.ts";
 import { failed } from "../../../src/host/source.ts";
 import { recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeTools, journalOf } from "../fake-node.ts";

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { replayCachedDel } from "../../../src/heal/steps/replay-del.ts";
+import { replayCachedDel } from "../../../src/heal/steps/networks.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { restartDaemon } from "../../../src/heal/steps/restart-daemon.ts";
+import { restartDaemon } from "../../../src/heal/steps/pods.ts";
 import { failed } from "../../../src/host/source.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { containerId } from "../../../src/snapshot/ids.ts";

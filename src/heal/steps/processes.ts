@@ -1,16 +1,23 @@
 import { readFileSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
-import type { Step } from "../../evidence/step.ts";
+import type { StepOf } from "../../evidence/step.ts";
+import { printable } from "../../host/printable.ts";
 import { valueOr } from "../../host/source.ts";
 import { errorCode } from "../../host/system-error.ts";
+import type { Api } from "../../kube/api.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { KubeError } from "../../kube/kube-error.ts";
+import { readNodeReadiness } from "../../kube/node-readiness.ts";
 import type { CriClient } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { mapLimited } from "../../runtime/map-limited.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import type { Sleep, Waits } from "../execution/waits.ts";
-import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
+import { failed, held, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
 
 export interface EndProcessTools extends JournalTools {
   readonly hostRoot: string;
@@ -20,7 +27,7 @@ export interface EndProcessTools extends JournalTools {
   readonly sleep: Sleep;
 }
 
-type EndProcess = Extract<Step, { kind: "end-process" }>;
+type EndProcess = StepOf<"end-process">;
 
 const POLL_MS = 50;
 /** Each check reads all records of the runtime. */
@@ -154,3 +161,112 @@ function signalProcess(
     if (errorCode(error) !== "ENOENT" && errorCode(error) !== "ESRCH") throw error;
   }
 }
+
+export interface FreeCniLockTools extends EndProcessTools, NodeReadyTools {
+  readonly cri: EndProcessTools["cri"] & Pick<CriClient, "status">;
+  readonly waits: EndProcessTools["waits"] & NodeReadyTools["waits"];
+}
+
+type FreeCniLock = StepOf<"free-cni-lock">;
+
+/** Status is normally answered within milliseconds. */
+const PROBE_MS = 2000;
+/** Each reads the process table repeatedly until its plugin is gone. */
+const ENDED_AT_ONCE = 4;
+const STATUS_POLL_MS = 200;
+
+/**
+ * The lock is free only when all of its holders are gone: they are ended concurrently, and none waits for the rollback
+ * of its sandbox, which needs the lock itself.
+ */
+export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: FreeCniLockTools): Promise<StepResult> {
+  if (await answersStatus(tools)) return { kind: "unneeded" };
+  const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
+    if (tools.interruption.stop.aborted) return held({ code: "interrupted" });
+    return await endProcess({ kind: "end-process", ...holder }, finding, tools, { awaitRollback: false });
+  });
+  const [objection] = ended.flatMap((result) => ("reason" in result ? [result.reason] : []));
+  const [journalId] = ended.flatMap((result) => ("journalId" in result ? [result.journalId] : []));
+  const deadline = performance.now() + tools.waits.queryMs;
+  do {
+    if (await answersStatus(tools)) return { kind: "done", journalId, effect: await nodeReadiness(step.node, tools) };
+    await tools.sleep(STATUS_POLL_MS);
+  } while (performance.now() < deadline);
+  return { ...failed({ code: "status-unanswered", why: objection }), journalId };
+}
+
+async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
+  try {
+    await cri.status({ timeoutMs: PROBE_MS, signal: AbortSignal.timeout(PROBE_MS) });
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError) return false;
+    throw error;
+  }
+}
+
+/** The state of the node after Status answers again. */
+export interface NodeReady {
+  readonly code: "node-ready" | "node-not-ready" | "node-not-asked";
+  readonly words: string;
+}
+
+interface NodeReadyTools {
+  /** Missing if the cluster is not used. */
+  readonly cluster?: OpenCluster;
+  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
+
+const READY_POLL_MS = 1000;
+const ANSWERS = "the runtime answers Status again";
+
+/**
+ * Kubelet calls Status every five seconds and reports a change with its next heartbeat. `node` is its name in the
+ * cluster.
+ */
+export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<NodeReady> {
+  if (node === undefined) return notAsked("no API server was asked");
+  const { kubeletMs, queryMs } = tools.waits;
+  try {
+    const api = await tools.cluster?.(kubeletMs + queryMs);
+    if (api === undefined) return notAsked("there is no Kubernetes API to ask");
+    try {
+      return await untilReady(api, node, tools);
+    } finally {
+      api.close();
+    }
+  } catch (error) {
+    if (error instanceof KubeError) return notAsked(error.message);
+    throw error;
+  }
+}
+
+function notAsked(why: string): NodeReady {
+  return { code: "node-not-asked", words: `${ANSWERS}; whether the node is Ready is not known: ${why}` };
+}
+
+async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeReadyTools): Promise<NodeReady> {
+  const startedAt = performance.now();
+  for (;;) {
+    const { ready, message } = await readNodeReadiness(api, node);
+    if (ready) return { code: "node-ready", words: `${ANSWERS}, and the node ${node} is Ready` };
+    const waitedMs = performance.now() - startedAt;
+    if (waitedMs >= waits.kubeletMs || interruption.stop.aborted) {
+      const seconds = Math.round(waitedMs / 1000);
+      return {
+        code: "node-not-ready",
+        words: `${ANSWERS}, and the node ${node} is not Ready after ${seconds}s: ${printable(message)}; check kubelet's log`,
+      };
+    }
+    await sleep(READY_POLL_MS);
+  }
+}
+
+export type ProcessTools = EndProcessTools & FreeCniLockTools;
+
+export const PROCESS_STEPS = {
+  "end-process": (step, finding, tools) => endProcess(step, finding, tools),
+  "free-cni-lock": freeCniLock,
+} satisfies Runs<"processes", ProcessTools>;

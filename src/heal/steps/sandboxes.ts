@@ -1,17 +1,87 @@
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
+import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { ProofLost, type ProofTools, proveDead, proveStillDead } from "../execution/prove.ts";
+import {
+  findReference,
+  ProofLost,
+  type ProofTools,
+  proveDead,
+  proveStillDead,
+  type ReferenceTools,
+} from "../execution/prove.ts";
 import type { RemovalVerifier } from "../execution/removal-verifier.ts";
 import type { HealContext } from "../execution/session.ts";
 import { isContention, sharedCause } from "../execution/storm-brake.ts";
 import { type Turn, turnKindOf } from "../execution/turns.ts";
-import type { Interruption, Waits } from "../execution/waits.ts";
+import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
 import { saveLogs } from "../files/save-logs.ts";
 import type { Refusal } from "../outcome.ts";
-import { failed, held, journaled, reasonFor, refused, type StepResult } from "./step-result.ts";
+import {
+  failed,
+  held,
+  type JournalTools,
+  journaled,
+  type Runs,
+  reasonFor,
+  refused,
+  type StepResult,
+} from "./step-result.ts";
+
+export interface AwaitKubeletTools {
+  readonly cri: Pick<CriClient, "listPodSandbox">;
+  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
+
+const POLL_MS = 1000;
+
+/** Waits for a running kubelet to finish: the sandbox is removed, or a newer one of the same pod becomes Ready. */
+export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools): Promise<StepResult> {
+  const call = { timeoutMs: tools.waits.queryMs };
+  const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
+  if (sandbox?.metadata === undefined) return { kind: "healed" };
+  const { uid, attempt } = sandbox.metadata;
+  const deadline = performance.now() + tools.waits.kubeletMs;
+  while (performance.now() < deadline && !tools.interruption.stop.aborted) {
+    const ofPod = await tools.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, call);
+    const isGone = !ofPod.some(({ id }) => id === sandboxId);
+    const isReplaced = ofPod.some(
+      ({ state, metadata }) => state === PodSandboxState.SANDBOX_READY && (metadata?.attempt ?? 0) > attempt,
+    );
+    if (isGone || isReplaced) return { kind: "healed" };
+    await tools.sleep(POLL_MS);
+  }
+  return { kind: "done" };
+}
+
+export interface StopSandboxTools extends JournalTools, ProofTools {
+  readonly cri: ProofTools["cri"] & Pick<CriClient, "stopPodSandbox">;
+  readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
+  readonly waits: Pick<Waits, "queryMs" | "actMs">;
+  readonly interruption: Pick<Interruption, "giveUp">;
+  readonly turn: Turn;
+}
+
+/** Releases network and address through the runtime; record, name and logs stay. */
+export async function stopSandbox(sandboxId: string, finding: Finding, tools: StopSandboxTools): Promise<StepResult> {
+  const proof = await proveDead(sandboxId, tools);
+  if (proof.state === "gone") return { kind: "unneeded" };
+  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
+  return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
+    const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
+    const kind = await turnKindOf(sandboxId, tools.facts);
+    const objection = await tools.turn(async () => {
+      await proveStillDead(sandboxId, tools);
+      await tools.cri.stopPodSandbox(sandboxId, call);
+    }, kind);
+    return objection === undefined ? { kind: "done" } : held(objection);
+  });
+}
 
 export interface RemoveSandboxTools extends HealContext, ProofTools {
   readonly cri: ProofTools["cri"] & Pick<CriClient, "containerStatus" | "stopPodSandbox" | "removePodSandbox">;
@@ -102,3 +172,35 @@ function maySucceedOnRetry(error: unknown): boolean {
   if (!(error instanceof RuntimeError) || error.kind !== "refused") return false;
   return !isContention(error.text) && sharedCause(error.text) === undefined;
 }
+
+export interface DeleteLeaseTools extends JournalTools, ReferenceTools {
+  /** Undefined if the runtime is not containerd. */
+  readonly containerd: Pick<ContainerdClient, "deleteLease"> | undefined;
+  readonly waits: ReferenceTools["waits"] & Pick<Waits, "queryMs">;
+}
+
+/** Deletes the containerd lease of a sandbox that no longer exists. */
+export async function deleteLease(leaseId: string, finding: Finding, tools: DeleteLeaseTools): Promise<StepResult> {
+  const { containerd } = tools;
+  if (containerd === undefined) return { kind: "unneeded" };
+  const reference = await findReference(leaseId, tools);
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
+    try {
+      await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.queryMs });
+    } catch (error) {
+      // The runtime's own rollback was faster.
+      if (!(error instanceof RuntimeError && error.kind === "not-found")) throw error;
+    }
+    return { kind: "done" };
+  });
+}
+
+export type SandboxTools = AwaitKubeletTools & StopSandboxTools & RemoveSandboxTools & DeleteLeaseTools;
+
+export const SANDBOX_STEPS = {
+  "await-kubelet": ({ sandboxId }, _finding, tools) => awaitKubelet(sandboxId, tools),
+  "stop-sandbox": ({ sandboxId }, finding, tools) => stopSandbox(sandboxId, finding, tools),
+  "remove-sandbox": ({ sandboxId }, finding, tools) => removeSandbox(sandboxId, finding, tools),
+  "delete-lease": ({ leaseId }, finding, tools) => deleteLease(leaseId, finding, tools),
+} satisfies Runs<"sandboxes", SandboxTools>;

@@ -1,20 +1,101 @@
 import { constants, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
-import type { Step } from "../../evidence/step.ts";
+import type { StepOf } from "../../evidence/step.ts";
 import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { parseJson } from "../../host/json.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
+import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
+import { parseLease } from "../../snapshot/host-local.ts";
+import { judgeMultusCache, MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
+import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
 import type { CniConfig } from "../../snapshot/types/cni.ts";
-import { type ProofTools, proveDead } from "../execution/prove.ts";
-import { canonicalPath, sha256Of } from "../files/file-identity.ts";
-import { healReasonInWords } from "../heal-reason.ts";
+import { findReference, type ProofTools, proveDead, type ReferenceTools } from "../execution/prove.ts";
+import type { HealContext } from "../execution/session.ts";
+import type { Waits } from "../execution/waits.ts";
+import { canonicalPath, identifyFile, sha256Of } from "../files/file-identity.ts";
+import { type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { Journal } from "../journal/journal.ts";
 import { removeMarker } from "../journal/recover.ts";
-import { reasonFor, refused, type StepResult } from "./step-result.ts";
+import { withFlock } from "../locks/kernel-lock.ts";
+import { quarantineFile } from "../quarantine/quarantine.ts";
+import { notMoved, type Runs, reasonFor, refused, type StepResult } from "./step-result.ts";
+
+export interface QuarantineTools extends HealContext, ProofTools, ReferenceTools {
+  readonly facts: ProofTools["facts"] & ReferenceTools["facts"];
+  readonly waits: ProofTools["waits"] & ReferenceTools["waits"];
+}
+
+type QuarantineStep = StepOf<"quarantine-file">;
+
+/** Identify, prove, move: a file that changes in between is no longer the proven one. */
+export async function quarantineStep(
+  step: QuarantineStep,
+  finding: Finding,
+  tools: QuarantineTools,
+): Promise<StepResult> {
+  const expected = await identifyFile(tools.hostRoot, step.path);
+  if (!expected.ok) return refused({ code: "file-refused", refusal: expected.refusal });
+  const objection = await objectionTo(step, tools);
+  if (objection !== undefined) return refused(objection);
+  const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
+  if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
+  return notMoved(moved);
+}
+
+async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promise<HealReason | undefined> {
+  const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
+  if (id === undefined) return { code: "names-no-sandbox", path: step.path };
+  if (step.health === "orphaned") {
+    const reference = await findReference(id, tools);
+    return reference === undefined ? undefined : { code: "still-referenced", by: reference };
+  }
+  if (!isStillBroken(step, tools)) return { code: "file-not-broken", path: step.path };
+  const proof = await proveDead(id, tools);
+  return proof.state === "not-dead" ? { code: "not-dead", liveness: proof.liveness } : undefined;
+}
+
+function isStillBroken({ path, health }: QuarantineStep, tools: HealContext): boolean {
+  const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+  if (file.kind !== "content") return false;
+  if (health === "stripped") return "strippedKeys" in judgeMultusCache(file.text);
+  return judge(path, file.text).health === "corrupt";
+}
+
+function judge(path: string, text: string): Judgement {
+  const name = parseResultName(basename(path));
+  if (name !== undefined) return judgeResult(text, name);
+  if (basename(dirname(path)) === "flannel") return isJsonObject(parseJson(text)) ? OK : CORRUPT;
+  return judgeMultusCache(text);
+}
+
+export interface DropEmptyLeaseTools extends HealContext {
+  readonly waits: Pick<Waits, "queryMs">;
+}
+
+/** Quarantines an address file without an owner, while holding host-local's lock. */
+export async function dropEmptyLease(
+  { path, networkDir }: StepOf<"drop-empty-lease">,
+  finding: Finding,
+  tools: DropEmptyLeaseTools,
+): Promise<StepResult> {
+  const lock = resolveOnHost(tools.hostRoot, `${networkDir}/lock`, "keep");
+  const locked = await withFlock(lock, tools.waits.queryMs, async (): Promise<StepResult> => {
+    const expected = await identifyFile(tools.hostRoot, path);
+    if (!expected.ok) return { kind: "unneeded" };
+    const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+    if (file.kind !== "content") return refused({ code: "not-a-plain-file", path });
+    if (parseLease(file.text) !== undefined) return refused({ code: "lease-has-owner", path });
+    const moved = await quarantineFile(tools, { ...reasonFor(finding), path, expected: expected.value });
+    if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
+    return notMoved(moved);
+  });
+  return locked.ok ? locked.value : refused({ code: "lock-refused", refusal: locked.refusal });
+}
 
 export interface MultusMarkerTools extends ProofTools {
   readonly hostRoot: string;
@@ -28,7 +109,7 @@ export interface MultusMarkerTools extends ProofTools {
  * runs DEL again, including kubelet's own. A marker that outlives its sandbox is removed as an orphaned cache.
  */
 export async function multusMarker(
-  { sandboxId, dir }: Extract<Step, { kind: "multus-marker" }>,
+  { sandboxId, dir }: StepOf<"multus-marker">,
   finding: Finding,
   tools: MultusMarkerTools,
 ): Promise<StepResult> {
@@ -121,3 +202,11 @@ function majorIn(binary: Buffer): number | undefined {
   const digits = /^\d{1,3}/.exec(binary.toString("latin1", at + module.length, at + module.length + 3));
   return digits === null ? undefined : Number(digits[0]);
 }
+
+export type FileTools = QuarantineTools & DropEmptyLeaseTools & MultusMarkerTools;
+
+export const FILE_STEPS = {
+  "quarantine-file": quarantineStep,
+  "drop-empty-lease": dropEmptyLease,
+  "multus-marker": multusMarker,
+} satisfies Runs<"files", FileTools>;

@@ -1,0 +1,242 @@
+import { lstatSync, unlinkSync } from "node:fs";
+import { basename } from "node:path";
+import { failureOf, runChild } from "../../child/run-child.ts";
+import { systemCallEnv, unlinkCommand, unmountCommand } from "../../child/system-call.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { LeaseRef, StepOf } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { property } from "../../host/json.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
+import { describeError } from "../../host/system-error.ts";
+import { provePath } from "../../host/trusted-path.ts";
+import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
+import { parseLease } from "../../snapshot/host-local.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import { findReference, type ReferenceTools } from "../execution/prove.ts";
+import { sharedCause } from "../execution/storm-brake.ts";
+import type { Waits } from "../execution/waits.ts";
+import { canonicalPath } from "../files/file-identity.ts";
+import type { HealReason } from "../heal-reason.ts";
+import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
+import {
+  type CachedNetwork,
+  type CniFailure,
+  type CniPlace,
+  cniDel,
+  parseCachedNetwork,
+  replayDel,
+} from "../network/cni-exec.ts";
+import { incompleteDel } from "../network/incomplete-del.ts";
+import { failed, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
+
+export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
+  readonly hostRoot: string;
+  readonly binDirs: readonly string[];
+  /** The directories of libcni's results: the runtime's, and multus' own. */
+  readonly cniCacheDirs: readonly string[];
+  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
+}
+
+type ReleaseAddresses = StepOf<"release-addresses">;
+
+const UNNEEDED: StepResult = { kind: "unneeded" };
+
+/** Releases leaked addresses through the plugins that allocated them, never by touching their files. */
+export async function releaseAddresses(
+  step: ReleaseAddresses,
+  finding: Finding,
+  tools: ReleaseAddressesTools,
+): Promise<StepResult> {
+  const { sandboxId } = step;
+  const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
+  if (held.length === 0) return UNNEEDED;
+  const reference = await findReference(sandboxId, tools);
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  const inUse = await addressesOfReadyPods(tools);
+  // Before any of them is released, because one call may release all addresses of the sandbox.
+  const running = held.find(({ address }) => inUse.has(address));
+  if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
+  let last = UNNEEDED;
+  let incomplete: Pick<Extract<StepResult, { kind: "done" }>, "effect"> = {};
+  for (const lease of held) {
+    const { network, address } = lease;
+    last = await journaled(tools, finding, { kind: "release-address", network, address, owner: sandboxId }, () =>
+      release(sandboxId, lease, tools),
+    );
+    if (last.kind !== "done") return last;
+    if (last.effect !== undefined) incomplete = { effect: last.effect };
+  }
+  return { ...last, ...incomplete };
+}
+
+function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddressesTools, "hostRoot">): boolean {
+  const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+  return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
+}
+
+/**
+ * The whole chain if its configuration is cached, because other plugins may hold something, too; else only host-local.
+ */
+async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddressesTools): Promise<StepResult> {
+  const isReleased = () => !isHeldBy(sandboxId, lease, tools);
+  if (isReleased()) return { kind: "done" };
+  const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
+  const cached = cachedNetwork(sandboxId, lease, tools);
+  const replayed = cached && (await replayDel(cached, sandboxId, lease.interfaceName, place));
+  const incomplete =
+    cached && replayed !== undefined ? { effect: incompleteDel(cached, replayed, tools.hostRoot) } : undefined;
+  if (isReleased()) {
+    const failedLater = incomplete && `, which then failed: ${replayed}`;
+    return { kind: "done", detail: `by DEL with the cached configuration${failedLater ?? ""}`, ...incomplete };
+  }
+
+  const failure = await hostLocalDel(sandboxId, lease, place);
+  const earlier = incomplete === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
+  if (isReleased()) return { kind: "done", detail: `by host-local's DEL${earlier}`, ...incomplete };
+  const why = `${failure ?? "host-local reported success and kept the address"}${earlier}`;
+  return failed({ code: "address-not-released", address: lease.address, why });
+}
+
+/** Releases every address of that id and interface under host-local's own lock, for any subnet. */
+async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace): Promise<CniFailure> {
+  const config = {
+    cniVersion: "1.0.0",
+    name: lease.network,
+    ipam: { type: "host-local", subnet: anySubnetOf(lease.address) },
+  };
+  const { interfaceName } = lease;
+  return await cniDel({ plugin: "host-local", containerId: sandboxId, interfaceName, config }, place);
+}
+
+function cachedNetwork(
+  sandboxId: string,
+  lease: LeaseRef,
+  tools: ReleaseAddressesTools,
+): ReturnType<typeof parseCachedNetwork> {
+  for (const cacheDir of tools.cniCacheDirs) {
+    const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
+    // It names the plugins that are run as root, and their input: only a file of root is trusted.
+    if (provePath(tools.hostRoot, path).kind === "refused") continue;
+    const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+    if (file.kind === "content") return parseCachedNetwork(file.text);
+  }
+  return undefined;
+}
+
+function anySubnetOf(address: string): string {
+  return address.includes(":") ? "fd00::/64" : "10.0.0.0/24";
+}
+
+export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddressTools {
+  readonly hostRoot: string;
+  readonly binDirs: readonly string[];
+  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
+}
+
+type ReplayDel = StepOf<"replay-del">;
+
+/** They hold nothing themselves: multus' delegates have their own records, and loopback's namespace is gone. */
+const HOLD_NOTHING: ReadonlySet<unknown> = new Set(["multus", "multus-shim", "loopback"]);
+
+/**
+ * Replays the DEL that never reached a plugin, from its only record. A plugin whose daemon is unreachable keeps the
+ * record for a retry; one that fails permanently does not.
+ */
+export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: ReplayDelTools): Promise<StepResult> {
+  const { sandboxId } = step;
+  const name = parseResultName(basename(step.path));
+  const cached = cachedResult(step, tools);
+  if (name === undefined || cached === undefined) return { kind: "unneeded" };
+  if (cached.plugins.every((plugin) => HOLD_NOTHING.has(property(plugin, "type")))) return { kind: "unneeded" };
+  const reference = await findReference(sandboxId, tools);
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  const inUse = await addressesOfReadyPods(tools);
+  const taken = cached.addresses.find((address) => inUse.has(address.split("/")[0] ?? ""));
+  if (taken !== undefined) return refused({ code: "address-in-use", address: taken });
+  const path = canonicalPath(tools.hostRoot, step.path);
+  return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
+    const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
+    const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
+    if (failure === undefined) return { kind: "done" };
+    if (sharedCause(failure) !== undefined) {
+      return failed({ code: "del-undelivered", network: cached.name, failure }, failure);
+    }
+    const effect = incompleteDel(cached, failure, tools.hostRoot);
+    return { kind: "done", detail: `DEL was refused: ${failure}`, effect };
+  });
+}
+
+type Cached = CachedNetwork & { readonly addresses: readonly string[] };
+
+function cachedResult({ path, sandboxId }: ReplayDel, { hostRoot }: ReplayDelTools): Cached | undefined {
+  const file = readRegularFile(resolveOnHost(hostRoot, path, "keep"));
+  if (file.kind !== "content") return undefined;
+  const judged = judgeResult(file.text, { sandboxId });
+  if (judged.health !== "ok") return undefined;
+  const network = parseCachedNetwork(file.text);
+  return network && { ...network, addresses: judged.addresses ?? [] };
+}
+
+export interface RemoveNetnsTools extends JournalTools {
+  readonly hostRoot: string;
+  readonly facts: Pick<FreshFacts, "processes" | "containerd">;
+  readonly waits: Pick<Waits, "queryMs">;
+}
+
+/** Unmounts and unlinks a network namespace without a record and without a process. */
+export async function removeNetns(
+  { path, inode }: StepOf<"remove-netns">,
+  finding: Finding,
+  tools: RemoveNetnsTools,
+): Promise<StepResult> {
+  const opened = resolveOnHost(tools.hostRoot, path, "keep");
+  const stats = lstatSync(opened, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined) return { kind: "unneeded" };
+  if (!stats.isFile()) return refused({ code: "not-a-namespace", path });
+  if (inode !== undefined && stats.ino !== inode) return refused({ code: "namespace-changed", path });
+  const objection = await usersOf(path, stats.ino, tools);
+  if (objection !== undefined) return refused(objection);
+  return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
+    const onHost = canonicalPath(tools.hostRoot, path);
+    if (inode !== undefined) {
+      const error = await errorOf(unmountCommand(tools.hostRoot, onHost), tools);
+      if (error !== undefined) return failed({ code: "unmount-failed", path, error });
+    }
+    const error = await unlink(onHost, tools);
+    return error === undefined ? { kind: "done" } : failed({ code: "unlink-failed", path, error });
+  });
+}
+
+async function unlink(path: string, tools: RemoveNetnsTools): Promise<string | undefined> {
+  if (tools.hostRoot !== "/") return await errorOf(unlinkCommand(tools.hostRoot, path), tools);
+  try {
+    unlinkSync(path);
+    return undefined;
+  } catch (error) {
+    return describeError(error);
+  }
+}
+
+async function errorOf(command: readonly string[], { waits }: RemoveNetnsTools): Promise<string | undefined> {
+  const result = await runChild(command, { timeoutMs: waits.queryMs, env: systemCallEnv() });
+  const failure = failureOf(result);
+  return failure === undefined ? undefined : `${failure}. ${result.stderr.trim()}`;
+}
+
+async function usersOf(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<HealReason | undefined> {
+  const [processes, containerd] = await Promise.all([facts.processes(), facts.containerd()]);
+  if (processes.status !== "read" || containerd === undefined) return { code: "namespace-users-unread" };
+  if (processes.value.netnsUnread !== undefined) return { code: "namespace-users-unread" };
+  if (processes.value.netnsInodes.has(inode)) return { code: "namespace-in-use" };
+  const records = [...containerd.records, ...containerd.sandboxes];
+  const refers = records.some(({ sandbox }) => basename(sandbox?.netnsPath ?? "") === basename(path));
+  return refers ? { code: "namespace-referenced" } : undefined;
+}
+
+export type NetworkTools = ReleaseAddressesTools & ReplayDelTools & RemoveNetnsTools;
+
+export const NETWORK_STEPS = {
+  "release-addresses": releaseAddresses,
+  "replay-del": replayCachedDel,
+  "remove-netns": removeNetns,
+} satisfies Runs<"networks", NetworkTools>;

@@ -1,0 +1,295 @@
+import { endWasLost } from "../../evidence/ending.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { StepOf } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { valueOr } from "../../host/source.ts";
+import type { Api } from "../../kube/api.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { KubeError } from "../../kube/kube-error.ts";
+import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { stateOfSocket } from "../../snapshot/csi.ts";
+import type { SandboxId } from "../../snapshot/ids.ts";
+import { probeMultusDaemon } from "../../snapshot/multus-health.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
+import type { CniConfig, MultusDaemon } from "../../snapshot/types/cni.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
+import type { HealReason } from "../heal-reason.ts";
+import { failed, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
+
+export interface AwaitSocketTools {
+  readonly hostRoot: string;
+  readonly waits: Pick<Waits, "queryMs" | "socketMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
+
+const POLL_MS = 250;
+
+/** Waits, with a timeout, until a process listens again on a CSI driver's socket. */
+export async function awaitSocket(
+  { path, optional }: StepOf<"await-socket">,
+  tools: AwaitSocketTools,
+): Promise<StepResult> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    const state = await stateOfSocket(
+      resolveOnHost(tools.hostRoot, path, "keep"),
+      AbortSignal.timeout(tools.waits.queryMs),
+    );
+    if (state === "listening") return { kind: "done" };
+    if (waited >= tools.waits.socketMs || tools.interruption.stop.aborted) {
+      if (optional) return { kind: "unneeded" };
+      return refused({ code: "socket-not-served", path, seconds: Math.round(tools.waits.socketMs / 1000) });
+    }
+    await tools.sleep(POLL_MS);
+  }
+}
+
+export interface RestartDaemonTools extends JournalTools {
+  readonly hostRoot: string;
+  readonly cri: Pick<CriClient, "listContainers" | "listPodSandbox" | "stopContainer">;
+  readonly facts: Pick<FreshFacts, "processesNow">;
+  readonly conf: Pick<CniConfig, "multus"> | undefined;
+  readonly waits: Pick<Waits, "queryMs" | "actMs" | "socketMs">;
+  readonly sleep: Sleep;
+}
+
+type RestartDaemon = StepOf<"restart-daemon">;
+
+/** A daemon that is only busy answers in between. */
+const PROBES = 3;
+const PROBE_PAUSE_MS = 1000;
+/** The grace period of upstream's manifest; a stopped process ignores SIGTERM anyway. */
+const GRACE_SECONDS = 10;
+
+/**
+ * Stops the daemon's container through the runtime. Proven right before: it does not answer repeatedly; the process
+ * holds the node's socket; it is in one container, which the runtime lists as running; and a kubelet is running to
+ * restart it.
+ */
+export async function restartDaemon(
+  step: RestartDaemon,
+  finding: Finding,
+  tools: RestartDaemonTools,
+  probeDaemon: () => Promise<MultusDaemon | undefined> = () => daemonNow(tools),
+): Promise<StepResult> {
+  const namespace = comparePidNamespace(tools.hostRoot);
+  if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
+  for (let probe = 0; probe < PROBES; probe += 1) {
+    if (probe > 0) await tools.sleep(PROBE_PAUSE_MS);
+    const daemon = await probeDaemon();
+    if (daemon === undefined || !isWedged(daemon)) return { kind: "unneeded" };
+    if (!isSameDaemon(daemon, step)) return refused({ code: "daemon-not-proven", socket: step.socket, pid: step.pid });
+  }
+  if (valueOr(await tools.facts.processesNow(), undefined)?.kubelet === undefined)
+    return refused({ code: "no-kubelet" });
+  if (!(await isRunning(step, tools))) return refused({ code: "container-not-running", containerId: step.containerId });
+  const { containerId, socket, pid } = step;
+  return await journaled(tools, finding, { kind: "restart-daemon", containerId, socket, pid }, async () => {
+    await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });
+    return (await answersAgain(tools, probeDaemon))
+      ? { kind: "done" }
+      : failed({ code: "daemon-still-silent", socket, seconds: tools.waits.socketMs / 1000 });
+  });
+}
+
+function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
+  return probeMultusDaemon({ root, multus: conf?.multus, timeoutMs: waits.queryMs });
+}
+
+function isWedged({ state, process }: MultusDaemon): boolean {
+  return state === "silent" || process?.isStopped === true;
+}
+
+/** Start times come from the same kernel counter, so they are exactly equal. */
+function isSameDaemon({ socket, process }: MultusDaemon, step: RestartDaemon): boolean {
+  return (
+    socket === step.socket &&
+    process?.pid === step.pid &&
+    process.startedSecondsAfterBoot === step.startedSecondsAfterBoot &&
+    process.containerId === step.containerId
+  );
+}
+
+async function isRunning(
+  { containerId, sandboxId }: RestartDaemon,
+  { cri, waits }: RestartDaemonTools,
+): Promise<boolean> {
+  const call = { timeoutMs: waits.queryMs };
+  const [containers, sandboxes] = await Promise.all([
+    cri.listContainers({ id: containerId }, call),
+    cri.listPodSandbox({ id: sandboxId }, call),
+  ]);
+  return (
+    containers.some(
+      ({ id, podSandboxId, state }) =>
+        id === containerId && podSandboxId === sandboxId && state === ContainerState.CONTAINER_RUNNING,
+    ) && sandboxes.some(({ id, state }) => id === sandboxId && state === PodSandboxState.SANDBOX_READY)
+  );
+}
+
+async function answersAgain(
+  { waits, sleep }: RestartDaemonTools,
+  probeDaemon: () => Promise<MultusDaemon | undefined>,
+): Promise<boolean> {
+  const deadline = performance.now() + waits.socketMs;
+  while (performance.now() < deadline) {
+    if ((await probeDaemon())?.state === "answers") return true;
+    await sleep(PROBE_PAUSE_MS);
+  }
+  return false;
+}
+
+export interface RestartPodTools extends JournalTools, ApiTools, CrashTools {
+  readonly cri: CrashTools["cri"] & Pick<CriClient, "listPodSandbox">;
+  readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
+}
+
+type RestartPodStep = StepOf<"kick-pod">;
+
+const DEADLINE_MS = 30_000;
+
+/**
+ * Deletes a pod, so that its controller makes it again: one that crashed for lack of what is there again, to spare it the
+ * back-off; or one whose name is held by a creation that never ends.
+ */
+export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
+  return await withApi(tools, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
+}
+
+async function restartIn(
+  api: Api,
+  step: RestartPodStep,
+  finding: Finding,
+  tools: RestartPodTools,
+): Promise<StepResult> {
+  const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
+  if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
+  const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
+  if (objection !== undefined) return refused(objection);
+  // It may be running again: then there is nothing to restart.
+  const isStuck =
+    step.holder === undefined
+      ? ((await hasCrashed(step.uid, tools)) ?? pod.down)
+      : await isNameHeld(step, step.holder, tools);
+  if (!isStuck) return { kind: "unneeded" };
+  const { kind, namespace, name, uid } = step;
+  return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
+    try {
+      await deletePod(api, step);
+      return await verifyRestarted(api, step);
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      return error.kind === "conflict"
+        ? refused({ code: "pod-recreated" })
+        : failed({ code: "api-error", message: error.message });
+    }
+  });
+}
+
+/** The holder is still being created, no plugin process explains it, and the pod still has no sandbox. */
+async function isNameHeld(
+  { uid }: RestartPodStep,
+  holder: SandboxId,
+  { cri, facts, waits }: RestartPodTools,
+): Promise<boolean> {
+  const [listed, processes, ofPod] = await Promise.all([
+    facts.sandbox(holder),
+    facts.processes(),
+    cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, { timeoutMs: waits.queryMs }),
+  ]);
+  if (listed !== undefined || ofPod.some(({ state }) => state === PodSandboxState.SANDBOX_READY)) return false;
+  return processes.status === "read" && !processes.value.plugins.some(({ sandboxId }) => sandboxId === holder);
+}
+
+function objectionTo(pod: FreshPod, { node }: RestartPodStep): HealReason | undefined {
+  if (pod.node !== node) return { code: "pod-elsewhere", node: pod.node };
+  if (pod.ignored) return { code: "pod-opted-out" };
+  return pod.controller === undefined ? { code: "pod-without-controller" } : undefined;
+}
+
+async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResult> {
+  const now = await getPod(api, step);
+  if (now === undefined || now.uid !== step.uid || now.terminating) return { kind: "done" };
+  return failed({ code: "pod-still-there" });
+}
+
+interface CrashTools {
+  readonly cri: Pick<CriClient, "listContainers" | "containerStatus">;
+  readonly waits: Pick<Waits, "queryMs">;
+}
+
+/**
+ * Whether a container of the pod ended with an error and was not restarted, according to the runtime. The API has
+ * kubelet's last report, which after a power cut is outdated. Returns undefined if the runtime has no container of the
+ * pod.
+ */
+async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<boolean | undefined> {
+  const call = { timeoutMs: waits.queryMs };
+  const labelSelector = { "io.kubernetes.pod.uid": podUid };
+  const containers = await cri.listContainers({ labelSelector }, call);
+  if (containers.length === 0) return undefined;
+  for (const { id, state } of newestOfEachName(containers)) {
+    if (state !== ContainerState.CONTAINER_EXITED) continue;
+    const end = await unlessGone(cri.containerStatus(id, call));
+    // A container that was lost with the node has not crashed: kubelet starts it without a back-off.
+    if (end?.status && end.status.exitCode !== 0 && !endWasLost({ state: "exited", exit: end.status })) return true;
+  }
+  return false;
+}
+
+/** Containers of one name are consecutive, in consecutive sandboxes. */
+function newestOfEachName(containers: readonly Container[]): readonly Container[] {
+  const newest = new Map<string, Container>();
+  for (const container of containers) {
+    const name = container.metadata?.name ?? "";
+    const known = newest.get(name);
+    if (known === undefined || known.createdAt < container.createdAt) newest.set(name, container);
+  }
+  return [...newest.values()];
+}
+
+async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
+    throw error;
+  }
+}
+
+export interface ApiTools {
+  /** Missing if nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+}
+
+/** Executes a step with the Kubernetes API. Without an API, or without its answer, the step is refused. */
+export async function withApi(
+  { cluster }: ApiTools,
+  deadlineMs: number,
+  take: (api: Api) => Promise<StepResult>,
+): Promise<StepResult> {
+  try {
+    const api = await cluster?.(deadlineMs);
+    if (api === undefined) return refused({ code: "api-missing" });
+    try {
+      return await take(api);
+    } finally {
+      api.close();
+    }
+  } catch (error) {
+    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
+    throw error;
+  }
+}
+
+export type PodTools = AwaitSocketTools & RestartDaemonTools & RestartPodTools;
+
+export const POD_STEPS = {
+  "await-socket": (step, _finding, tools) => awaitSocket(step, tools),
+  "restart-daemon": (step, finding, tools) => restartDaemon(step, finding, tools),
+  "kick-pod": restartPod,
+} satisfies Runs<"pods", PodTools>;
