@@ -140,5 +140,10 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
       wrong.push(`${file} (${directory}) must not import from ${other}: ${path}`);
   }
 }
+// A scan carries its plan, so that a node is planned once a scan.
+for (const file of globSync("src/**/*.ts")) {
+  if (file !== "src/plan/scan.ts" && file !== "src/plan/plan.ts" && readFileSync(file, "utf8").includes("planHealing"))
+    wrong.push(`${file} plans on its own: scanNode (src/plan/scan.ts) does, and its result carries the plan`);
+}
 for (const line of wrong) console.error(line);
 process.exitCode = wrong.length === 0 ? 0 : 1;

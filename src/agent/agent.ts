@@ -1,21 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { classById } from "../classes/index.ts";
-import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { type DiagnosisPolicy, duringRun } from "../evidence/policy.ts";
+import type { DiagnosisPolicy } from "../evidence/policy.ts";
 import { type SessionOptions, settleEarlierRuns } from "../heal/execution/session.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/execution/waits.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
-import { runPipeline, type Scanned } from "../heal/pipeline.ts";
+import { run } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
 import type { HealPolicy } from "../plan/policy.ts";
+import { type ScanOptions, scanNode } from "../plan/scan.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { openAttempts, stampNow } from "./attempts-file.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
-import type { Policies } from "./decisions.ts";
 import { keepCniFilesDurable } from "./durable-cni-files.ts";
 import { type ExportersOptions, openExporters } from "./exporters.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
@@ -86,26 +84,27 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     warn,
     onLost: (error) => log.error({ reason: describeError(error) }, "trigger stopped"),
   });
-  const policies = (): Policies => {
-    const agent = options.policy();
-    return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
-  };
-  const scan = async (first?: Snapshot): Promise<Scanned> => {
-    const mirror = await cluster.mirror();
-    const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
-    triggers.saw(snapshot);
-    durable.saw(snapshot);
-    cluster.saw(snapshot);
-    return { snapshot, diagnosis: diagnose(snapshot, duringRun(policies().heal, first, snapshot)) };
+  const pipeline: ScanOptions = {
+    observe: async () => {
+      const mirror = await cluster.mirror();
+      const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
+      triggers.saw(snapshot);
+      durable.saw(snapshot);
+      cluster.saw(snapshot);
+      return snapshot;
+    },
+    policy: () => ({ ...healPolicyOf(options.policy(), options.diagnosis), unfinished }),
   };
   const cycle = openCycle({
     store,
-    policies,
+    policy: options.policy,
     attempts: attempts.book,
-    scan,
-    heal: (shown, order) =>
-      runPipeline(shown, {
-        ...order,
+    scan: () => scanNode(pipeline),
+    heal: (shown, { narrow, sinks }) =>
+      run(shown, {
+        ...pipeline,
+        narrow,
+        sinks: { ...sinks, warning: (warning) => log.warn({ warning }, "journal warning") },
         // Does not wait for the lock: the loop retries.
         session: { ...options.session, lockWaitMs: 0 },
         concurrency: options.concurrency,
@@ -113,7 +112,6 @@ export async function runAgent(options: AgentOptions): Promise<void> {
         waits: WAITS,
         cluster: cluster.open,
         interruption: options.interruption,
-        onWarning: (warning) => log.warn({ warning }, "journal warning"),
       }),
     gate: (actions) => cluster.gate(actions),
     ownPodUid: env["POD_UID"],

@@ -2,14 +2,17 @@ import { isIPv4 } from "node:net";
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
+import type { Planned } from "../plan/scan.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
 /** Numbers that are not in the report, computed before the snapshot is dropped. */
-export function countsOf({ snapshot, diagnosis }: Scanned, report: NodeReport): NodeCounts {
+export function countsOf(
+  { snapshot, diagnosis }: Pick<Planned, "snapshot" | "diagnosis">,
+  report: NodeReport,
+): NodeCounts {
   const { view } = diagnosis;
   const { cni } = snapshot;
   const counted = (as: FailureClass["countedAs"]): number =>

@@ -1,36 +1,35 @@
-import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
-import type { Healing } from "../heal/execution/heal-node.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
-import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
+import type { Healing, Sinks } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
-import { type Plan, type PlannedAction, planHealing } from "../plan/plan.ts";
+import type { Plan, PlannedAction } from "../plan/plan.ts";
+import type { Planned } from "../plan/scan.ts";
 import { buildReport } from "../report/build.ts";
 import { withPlan } from "../report/plan.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { withOwnHealing } from "./being-healed.ts";
 import { countsOf } from "./counts.ts";
-import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
+import { clusterPause, decisionsFor, type NodeDecisions, runnablePlan, standsOf } from "./decisions.ts";
 import { GrowthMeter } from "./growth.ts";
+import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { AttemptBook } from "./policy/attempts.ts";
 import type { Moment } from "./policy/ledger.ts";
-import { clusterPause, standsOf } from "./standings.ts";
 import type { PauseReason } from "./state.ts";
 import { afterBegin, afterDeciding, afterHealing, afterPause, afterScan, type Change } from "./state-changes.ts";
 import type { Store } from "./store.ts";
 
-export interface HealOrder extends Pick<PipelineOptions, "scan" | "plan" | "onResult"> {
-  readonly onBegin: (planned: Planned) => void;
+/** What of a plan may run now, and where the events of the run go. */
+export interface HealOrder {
+  readonly narrow: (planned: Planned) => Plan;
+  readonly sinks: Omit<Sinks, "warning">;
 }
 
 export interface CycleTools {
   readonly store: Store;
-  readonly policies: () => Policies;
+  readonly policy: () => AgentPolicy;
   /** Previous attempts, including those of earlier processes. */
   readonly attempts: AttemptBook;
-  /** `first`: what the healing that this scan is part of saw first. */
-  readonly scan: (first?: Snapshot) => Promise<Scanned>;
+  readonly scan: () => Promise<Planned>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   /** Whether the fleet limits allow it. */
   readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
@@ -51,15 +50,9 @@ export interface Cycle {
 /** Another run usually ends soon; a full disk is not freed that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
 
-interface TimedScan extends Scanned {
-  readonly seconds: number;
-  /** performance.now() at its start: it shows the node as it was then, at the earliest. */
-  readonly startedAtMs: number;
-}
-
 /**
- * Observe, diagnose, decide, heal, publish. Scans continue while a heal is in flight, because one sandbox may hang for
- * the runtime's two minutes. There is one heal at a time.
+ * Scan, decide, heal, publish. Scans continue while a heal is in flight, because one sandbox may hang for the runtime's
+ * two minutes. There is one heal at a time.
  */
 export function openCycle(tools: CycleTools): Cycle {
   const { store, attempts, ownPodUid } = tools;
@@ -70,43 +63,49 @@ export function openCycle(tools: CycleTools): Cycle {
   /** What prevented the last heal from starting, and when it is retried. */
   let ownPause: { readonly reason: PauseReason; readonly untilMs: number } | undefined;
 
+  async function run(): Promise<void> {
+    const seen = await tools.scan();
+    // This scan started before the one that verified a heal: its findings may have been healed since.
+    if (seen.startedAtMs < newestMs) return;
+    absorb(seen);
+    if (healing !== undefined || !settle(seen)) return;
+    healing = heal(seen)
+      .catch(tools.onLost)
+      .finally(() => {
+        healing = undefined;
+      });
+  }
+
   function apply({ state, events }: Change): void {
     store.update(() => state);
     for (const event of events) store.publish(event);
   }
 
-  async function scan(first?: Snapshot): Promise<TimedScan> {
-    const startedAt = performance.now();
-    const seen = await tools.scan(first);
-    return { ...seen, seconds: (performance.now() - startedAt) / 1000, startedAtMs: startedAt };
-  }
-
-  function absorb({ seconds, startedAtMs, ...seen }: TimedScan): void {
-    newestMs = Math.max(newestMs, startedAtMs);
-    const found = buildReport(seen.snapshot, seen.diagnosis);
-    const planned = withPlan(found, planHealing(seen.diagnosis, tools.policies().heal));
-    const report = withOwnHealing(planned, store.state().sightings);
+  function absorb(seen: Planned): void {
+    newestMs = Math.max(newestMs, seen.startedAtMs);
+    const { sightings } = store.state();
+    const report = withOwnHealing(withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan), sightings);
     const counts = countsOf(seen, report);
     const now = momentNow();
-    apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
+    apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
     const dueAtMs = pendingDueAtMs(seen, now);
     if (dueAtMs !== undefined) tools.onDue(dueAtMs);
   }
 
-  function decisions(diagnosis: Diagnosis): NodeDecisions {
+  function decisions(planned: Planned): NodeDecisions {
     const { sightings } = store.state();
     const { ledger } = attempts;
-    return decisionsFor(diagnosis, { policies: tools.policies(), ledger, sightings, ownPodUid, now: momentNow() });
+    return decisionsFor(planned, { policy: tools.policy(), ledger, sightings, ownPodUid, now: momentNow() });
   }
 
-  const runnable = (diagnosis: Diagnosis): Plan => runnablePlan(decisions(diagnosis));
+  const runnable = (planned: Planned): Plan => runnablePlan(decisions(planned));
 
   /** Sets the standing of each finding. Returns true if something may be healed now. */
-  function settle({ diagnosis }: Scanned): boolean {
-    const { decided, leftAlone, dueAtMs } = decisions(diagnosis);
+  function settle(planned: Planned): boolean {
+    const { decided, leftAlone, dueAtMs } = decisions(planned);
     const mayRun = decided.some(({ decision }) => decision.kind === "run");
     if (!mayRun) ownPause = undefined;
-    const clusterReason = clusterPause(diagnosis.view);
+    const clusterReason = clusterPause(planned.diagnosis.view);
     const pauseReason = clusterReason ?? ownPause?.reason;
     apply(afterPause(store.state(), pauseReason));
     apply(afterDeciding(store.state(), standsOf(decided, leftAlone, pauseReason)));
@@ -115,13 +114,13 @@ export function openCycle(tools: CycleTools): Cycle {
     return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
   }
 
-  function pause(reason: PauseReason, milliseconds: number, seen: Scanned): void {
+  function pause(reason: PauseReason, milliseconds: number, seen: Planned): void {
     ownPause = { reason, untilMs: performance.now() + milliseconds };
     settle(seen);
   }
 
-  async function heal(seen: Scanned): Promise<void> {
-    const answer = await tools.gate(runnable(seen.diagnosis).actions);
+  async function heal(seen: Planned): Promise<void> {
+    const answer = await tools.gate(runnable(seen).actions);
     if (answer.kind === "go") {
       try {
         await treat(seen, runnable);
@@ -131,38 +130,36 @@ export function openCycle(tools: CycleTools): Cycle {
       return;
     }
     const harmless = new Set(answer.meanwhile.map(({ finding }) => finding.id));
-    const meanwhile = (diagnosis: Diagnosis): Plan => onlyThese(runnable(diagnosis), harmless);
+    const meanwhile = (planned: Planned): Plan => onlyThese(runnable(planned), harmless);
     const last = harmless.size === 0 ? seen : await treat(seen, meanwhile);
     pause({ reason: answer.reason, message: answer.message }, RETRY_MS.other, last);
   }
 
   /** Returns the last scan. */
-  async function treat(seen: Scanned, plan: (diagnosis: Diagnosis) => Plan): Promise<Scanned> {
+  async function treat(seen: Planned, narrow: HealOrder["narrow"]): Promise<Planned> {
     const started: PlannedAction[] = [];
     const results: ActionResult[] = [];
-    let last: TimedScan = { ...seen, seconds: 0, startedAtMs: newestMs };
-    const order: HealOrder = {
-      plan,
-      scan: async (first) => {
-        last = await scan(first);
-        return last;
-      },
-      onBegin: ({ plan: { actions } }) => {
+    let last = seen;
+    const sinks: HealOrder["sinks"] = {
+      begin: ({ actions }) => {
         started.push(...actions);
         ownPause = undefined;
         attempts.begin(actions);
         apply(afterBegin(store.state(), actions));
       },
-      onResult: (result) => results.push(result),
+      result: (result) => results.push(result),
+      scanned: (planned) => {
+        last = planned;
+      },
     };
     try {
-      const healed = await tools.heal({ ...seen, plan: plan(seen.diagnosis) }, order);
+      const healed = await tools.heal(seen, { narrow, sinks });
       if (!healed.ok) {
         pause(pauseFor(healed.refusal), RETRY_MS[healed.refusal.kind ?? "other"], seen);
         return seen;
       }
       record(healed.value.results);
-      absorb({ ...last, ...healed.value });
+      absorb(healed.value);
       settle(healed.value);
       return healed.value;
     } catch (thrown) {
@@ -177,23 +174,12 @@ export function openCycle(tools: CycleTools): Cycle {
   }
 
   function record(results: readonly ActionResult[]): void {
-    attempts.record(results, tools.policies().agent, performance.now());
+    attempts.record(results, tools.policy(), performance.now());
     apply(afterHealing(store.state(), results, momentNow()));
   }
 
   return {
-    run: async () => {
-      const seen = await scan();
-      // This scan started before the one that verified a heal: its findings may have been healed since.
-      if (seen.startedAtMs < newestMs) return;
-      absorb(seen);
-      if (healing !== undefined || !settle(seen)) return;
-      healing = heal(seen)
-        .catch(tools.onLost)
-        .finally(() => {
-          healing = undefined;
-        });
-    },
+    run,
     idle: async () => {
       await healing;
     },
@@ -201,7 +187,7 @@ export function openCycle(tools: CycleTools): Cycle {
 }
 
 /** When the next pending entry becomes a finding without a change. Overdue ones wait for more evidence. */
-function pendingDueAtMs({ diagnosis, snapshot }: Scanned, now: Moment): number | undefined {
+function pendingDueAtMs({ diagnosis, snapshot }: Planned, now: Moment): number | undefined {
   const waitsMs = diagnosis.pending
     .map(({ becomesFindingAt }) => (becomesFindingAt?.getTime() ?? 0) - snapshot.observedAt.getTime())
     .filter((waitMs) => waitMs > 0);

@@ -1,6 +1,6 @@
 import { crashLoops } from "../evidence/crash-loops.ts";
-import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
+import type { Planned } from "../plan/scan.ts";
 
 /** What is new since the previous scan. */
 export interface Growth {
@@ -22,7 +22,7 @@ interface Baseline {
 export class GrowthMeter {
   #before: Baseline | undefined;
 
-  take({ snapshot, diagnosis }: Scanned): Growth {
+  take({ snapshot, diagnosis }: Pick<Planned, "snapshot" | "diagnosis">): Growth {
     const before = this.#before;
     const boot = valueOr(snapshot.boot, undefined)?.id ?? before?.boot ?? "";
     const isSameBoot = before === undefined || before.boot === boot;

@@ -85,8 +85,8 @@ async function throughRuntime({ heal, env, mode }: PlanOptions): Promise<Content
     const waits = mode === "after" ? "; boot --after waits for it until its deadline" : "";
     return { way: "failed", reason: `the runtime does not answer: ${round.reason}${waits}`, heal: [], leave: [] };
   }
-  const { diagnosis } = round.kind === "left" ? round.scanned : round.planned;
-  const healed = round.kind === "left" ? [] : round.planned.plan.actions.map(({ finding }) => finding.id);
+  const { diagnosis, plan } = round.planned;
+  const healed = round.kind === "left" ? [] : plan.actions.map(({ finding }) => finding.id);
   const leave = diagnosis.findings.map(({ id }) => id).filter((id) => !healed.includes(id));
   return { way: "through-runtime", reason: "the runtime answers", heal: healed, leave };
 }

@@ -24,7 +24,7 @@ export interface BootOptions {
   readonly stateDir: string;
   /** A tmpfs directory for markers and the temporary runtime. */
   readonly runDir: string;
-  readonly heal: Omit<HealOnceOptions, "remainingMs" | "deadline" | "env" | "onWarning">;
+  readonly heal: Omit<HealOnceOptions, "remainingMs" | "deadline" | "env">;
   readonly log: (line: string) => void;
 }
 
@@ -120,12 +120,8 @@ async function healByBorrowing(
   return verifiedByRecords(summary(healed), healed, files, options.heal.observe.hostRoot);
 }
 
-function healOptions(
-  { heal, env, log }: BootOptions,
-  remainingMs: () => number,
-  deadline: AbortSignal,
-): HealOnceOptions {
-  return { ...heal, env, remainingMs, deadline, onWarning: log };
+function healOptions({ heal, env }: BootOptions, remainingMs: () => number, deadline: AbortSignal): HealOnceOptions {
+  return { ...heal, env, remainingMs, deadline };
 }
 
 /** The temporary runtime listed no ghosts; its records may still contain some. */

@@ -1,15 +1,13 @@
-import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { duringRun } from "../evidence/policy.ts";
 import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
-import { type PipelineOptions, type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
+import { type RunOptions, run } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
-import { planHealing } from "../plan/plan.ts";
 import { EARLIEST_PLAUSIBLE, type HealPolicy } from "../plan/policy.ts";
+import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
 import { type Runtime, ZERO_TIME } from "../snapshot/types/runtime.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
-export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {
+export interface HealOnceOptions extends Pick<RunOptions, "session" | "concurrency" | "sinks"> {
   readonly observe: ObserveNodeOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly policy: HealPolicy;
@@ -34,37 +32,30 @@ export type HealedOnce =
 /** What one round would do. `left`: nothing now, for the reason in `note` or because the policy allows nothing. */
 export type Round =
   | { readonly kind: "failed"; readonly reason: string }
-  | { readonly kind: "left"; readonly scanned: Scanned; readonly note?: string }
-  | { readonly kind: "planned"; readonly planned: Planned; readonly policy: HealPolicy };
-
-async function scan(
-  { observe, env }: Pick<HealOnceOptions, "observe" | "env">,
-  policy: HealPolicy,
-  first?: Snapshot,
-): Promise<Scanned> {
-  const snapshot = await observeNode(observe, env);
-  return { snapshot, diagnosis: diagnose(snapshot, duringRun(policy, first, snapshot)) };
-}
+  | { readonly kind: "left" | "planned"; readonly planned: Planned; readonly note?: string };
 
 /** Scans and plans like `heal`, and also checks for an untrusted clock and for agents that are not up. */
 export async function planRound(
   options: Pick<HealOnceOptions, "observe" | "env" | "policy">,
   isBeforeStart: boolean,
 ): Promise<Round> {
-  const scanned = await scan(options, options.policy);
-  const { snapshot, diagnosis } = scanned;
+  const planned = await scanNode(scanOptions(options));
+  const { snapshot, plan } = planned;
   if (snapshot.cri.status === "failed") return { kind: "failed", reason: snapshot.cri.error.message };
   const agent = isBeforeStart ? needsAgent(snapshot) : undefined;
   if (agent !== undefined) {
     const note = `${agent} needs its agent to take a network down, which cannot be up yet: left for after the start`;
-    return { kind: "left", scanned, note };
+    return { kind: "left", planned, note };
   }
-  // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
-  const policy = isClockBehindRecords(snapshot) ? { ...options.policy, allDead: true } : options.policy;
-  const plan = planHealing(diagnosis, policy);
-  return plan.actions.length === 0
-    ? { kind: "left", scanned }
-    : { kind: "planned", planned: { ...scanned, plan }, policy };
+  return { kind: plan.actions.length === 0 ? "left" : "planned", planned };
+}
+
+function scanOptions({ observe, env, policy }: Pick<HealOnceOptions, "observe" | "env" | "policy">): ScanOptions {
+  return {
+    observe: () => observeNode(observe, env),
+    // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
+    policy: (first) => (isClockBehindRecords(first) ? { ...policy, allDead: true } : policy),
+  };
 }
 
 /** One round of `heal --yes`. */
@@ -72,15 +63,13 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
   const round = await planRound(options, isBeforeStart);
   if (round.kind === "failed") return round;
   if (round.kind === "left") {
-    const { snapshot, diagnosis } = round.scanned;
+    const { snapshot, diagnosis } = round.planned;
     const note = round.note === undefined ? {} : { note: round.note };
     return { kind: "healed", healed: 0, left: diagnosis.findings.map(({ id }) => id), ...note, ...seenIn(snapshot) };
   }
-  const { planned, policy } = round;
-  const healing = await runPipeline(planned, {
+  const healing = await run(round.planned, {
     ...options,
-    scan: (first) => scan(options, policy, first),
-    plan: (diagnosis) => planHealing(diagnosis, policy),
+    ...scanOptions(options),
     cniCacheDir: options.observe.cniCacheDir,
     // No kubelet runs yet that could finish a pod.
     waits: {

@@ -1,6 +1,6 @@
 import { classById, classes } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { resolveTargets, type Selected, type Selection, select, type TargetProblem } from "../diagnose/select.ts";
+import { resolveTargets, type Selection, select, type Target, type TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/printable.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { SettingsError } from "./settings/kinds.ts";
@@ -17,18 +17,24 @@ export function selectionOf(targets: readonly string[], namespaces: readonly str
   return targets.length + namespaces.length === 0 ? undefined : { targets, namespaces };
 }
 
-type Narrow = (diagnosis: Diagnosis) => Selected;
-
 /**
- * Limits this diagnosis and later ones of the same node to the named targets. An unknown or ambiguous target is a usage
- * error: ignoring it would mean "nothing is wrong with it".
+ * Limits every scan of one run to the named targets, which the first scan resolves. An unknown or ambiguous target is a
+ * usage error: ignoring it would mean "nothing is wrong with it".
  */
-export function narrowing(selection: Selection | undefined, first: Diagnosis, node: string): Narrow {
-  if (selection === undefined) return (diagnosis) => ({ diagnosis, alsoBlocking: [] });
-  const { targets, problems } = resolveTargets(selection, first);
-  const [problem] = problems;
-  if (problem !== undefined) throw new SettingsError(problemSentence(problem, node));
-  return (diagnosis) => select(diagnosis, targets, selection.namespaces);
+export function selecting(selection: Selection | undefined): (diagnosis: Diagnosis) => Diagnosis {
+  let resolved: readonly Target[] | undefined;
+  return (diagnosis) => {
+    const { node, cri } = diagnosis.view.snapshot;
+    // Without the runtime's list the state of the node is unknown.
+    if (selection === undefined || (resolved === undefined && cri.status !== "read")) return diagnosis;
+    if (resolved === undefined) {
+      const { targets, problems } = resolveTargets(selection, diagnosis);
+      const [problem] = problems;
+      if (problem !== undefined) throw new SettingsError(problemSentence(problem, node));
+      resolved = targets;
+    }
+    return select(diagnosis, resolved, selection.namespaces);
+  };
 }
 
 function problemSentence(problem: TargetProblem, node: string): string {

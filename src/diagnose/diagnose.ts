@@ -27,6 +27,8 @@ export interface Diagnosis {
   readonly dead: readonly Candidate[];
   /** The joined facts behind the findings, for planning. */
   readonly view: NodeView;
+  /** Of a selection: findings about other subjects that block the selected pods. */
+  readonly alsoBlocking?: readonly Finding[];
 }
 
 /** Detects causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */

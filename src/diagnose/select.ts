@@ -80,13 +80,8 @@ function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[])
   return [...new Map(all.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
-/** The named targets, and findings about other subjects that block the named pods. */
-export interface Selected {
-  readonly diagnosis: Diagnosis;
-  readonly alsoBlocking: readonly Finding[];
-}
-
-export function select(diagnosis: Diagnosis, targets: readonly Target[], namespaces: readonly string[]): Selected {
+/** The diagnosis of the named targets. */
+export function select(diagnosis: Diagnosis, targets: readonly Target[], namespaces: readonly string[]): Diagnosis {
   const isNamed = (subject: Named) => isWithin(subject.pod?.namespace, namespaces) && matches(subject, targets);
   const findings = diagnosis.findings.filter((finding) => isNamed(namedBy(finding)));
   const alsoBlocking = diagnosis.findings.filter(
@@ -97,18 +92,16 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
   const foundSandboxes = new Set(findings.flatMap((finding) => namedBy(finding).sandboxId ?? []));
   const found = findings.map((finding) => withOwnFollowUps(finding, (pod) => isNamed({ pod })));
   return {
+    ...diagnosis,
+    findings: found,
     alsoBlocking,
-    diagnosis: {
-      ...diagnosis,
-      findings: found,
-      pending,
-      kept: diagnosis.kept.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId })),
-      // A finding named by its own id also keeps its proof of death.
-      dead: diagnosis.dead.filter(
-        ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
-      ),
-      verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
-    },
+    pending,
+    kept: diagnosis.kept.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId })),
+    // A finding named by its own id also keeps its proof of death.
+    dead: diagnosis.dead.filter(
+      ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
+    ),
+    verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
   };
 }
 

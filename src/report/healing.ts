@@ -1,14 +1,19 @@
-import type { Healing } from "../heal/execution/heal-node.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
-import type { LeftAlone, Plan } from "../plan/plan.ts";
+import type { Healing } from "../heal/pipeline.ts";
+import type { LeftAlone } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
+import type { Planned } from "../plan/scan.ts";
 import { buildReport, withHealing } from "./build.ts";
 import type { NodeReport } from "./node-report.ts";
 
 const DRY_RUN = { outcome: "skipped", reason: "not done: --dry-run stops at the plan", code: "dry-run" } as const;
 
 /** A plan as a report: nothing of it was executed. */
-export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "diagnosis">, plan: Plan): NodeReport {
+export function planReport({
+  snapshot,
+  diagnosis,
+  plan,
+}: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
   const results = [
     ...plan.actions.map((action): ActionResult => ({ action, ...DRY_RUN, seconds: 0 })),
     ...plan.leftAlone.map(skipped),
@@ -16,10 +21,10 @@ export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "
   return withHealing(buildReport(snapshot, diagnosis), results);
 }
 
-/** What was done, and why the rest was skipped: `next` is the plan for the current findings. */
-export function healingReport({ snapshot, diagnosis, results }: Healing, next: Plan): NodeReport {
+/** What was done, and why the rest was skipped. */
+export function healingReport({ snapshot, diagnosis, plan, results }: Healing): NodeReport {
   const tried = new Set(results.map(({ action }) => action.finding.id));
-  const left = next.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);
+  const left = plan.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);
   return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);
 }
 

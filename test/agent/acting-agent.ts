@@ -5,14 +5,13 @@ import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
-import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import type { FleetAnswer } from "../../src/fleet/gate.ts";
-import type { Healing } from "../../src/heal/execution/heal-node.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/execution/run-action.ts";
 import { type Outcome, ok } from "../../src/heal/outcome.ts";
-import type { Planned } from "../../src/heal/pipeline.ts";
+import type { Healing } from "../../src/heal/pipeline.ts";
 import type { Plan, PlannedAction } from "../../src/plan/plan.ts";
+import { type Planned, scanNode } from "../../src/plan/scan.ts";
 import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "../support/snapshot-builder.ts";
 import { freshState } from "./metrics/agent-state.ts";
@@ -31,6 +30,8 @@ export interface ActingAgent {
   gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
   heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   readonly healed: Plan[];
+  /** How often a plan was made. */
+  planned: number;
   readonly due: number[];
   readonly lost: unknown[];
   readonly events: AgentEvent[];
@@ -53,8 +54,9 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     pause: () => Promise.resolve(),
     policy: policyFrom({}),
     gate: () => Promise.resolve(GO),
-    heal: (shown, order) => healing(agent.healed, shown, order, "healed", () => ({})),
+    heal: (shown, order) => healing(agent, shown, order, "healed", () => ({})),
     healed: [],
+    planned: 0,
     due: [],
     lost: [],
     events: [],
@@ -62,13 +64,20 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
   store.onEvent((event) => agent.events.push(event));
   const cycle = openCycle({
     store,
-    policies: () => ({ agent: agent.policy, heal: healPolicyOf(agent.policy, AT_ONCE) }),
+    policy: () => agent.policy,
     attempts: options.attempts ?? new AttemptBook(),
-    scan: async () => {
-      const snapshot = snapshotOf(agent.node, agent.sources);
-      await agent.pause();
-      return { snapshot, diagnosis: diagnose(snapshot, options.diagnosis ?? AT_ONCE) };
-    },
+    scan: () =>
+      scanNode({
+        observe: async () => {
+          const snapshot = snapshotOf(agent.node, agent.sources);
+          await agent.pause();
+          return snapshot;
+        },
+        policy: () => {
+          agent.planned++;
+          return healPolicyOf(agent.policy, options.diagnosis ?? AT_ONCE);
+        },
+      }),
     heal: (shown, order) => agent.heal(shown, order),
     gate: (actions) => agent.gate(actions),
     ownPodUid: options.ownPodUid,
@@ -87,17 +96,23 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
 
 /** A heal in which all actions have the same outcome, on a node that is then in this state. */
 export async function healing(
-  healed: Plan[],
+  agent: Pick<ActingAgent, "healed" | "planned" | "policy">,
   planned: Planned,
-  order: HealOrder,
+  { narrow, sinks }: HealOrder,
   outcome: ActionOutcome,
   after: () => NodeParts,
 ): Promise<Outcome<Healing>> {
-  const { plan } = planned;
-  order.onBegin(planned);
-  healed.push(plan);
-  const snapshot = snapshotOf(after());
+  const plan = narrow(planned);
+  sinks.begin?.(plan, []);
+  agent.healed.push(plan);
   const results = plan.actions.map((action): ActionResult => ({ action, outcome, seconds: 0.1 }));
-  for (const result of results) order.onResult(result);
-  return ok({ results, snapshot, diagnosis: diagnose(snapshot, AT_ONCE) });
+  for (const result of results) sinks.result(result);
+  const verified = await scanNode({
+    observe: () => Promise.resolve(snapshotOf(after())),
+    policy: () => {
+      agent.planned++;
+      return healPolicyOf(agent.policy, AT_ONCE);
+    },
+  });
+  return ok({ ...verified, results });
 }

@@ -13,7 +13,7 @@ describe("one cycle in a fleet", () => {
     const isHarmless = ({ finding }: PlannedAction): boolean => finding.id.endsWith(idOf("b"));
     agent.gate = (actions) =>
       Promise.resolve({ kind: "wait", reason: "slots", message: "3 of 3 heal", meanwhile: actions.filter(isHarmless) });
-    agent.heal = (shown, order) => healing(agent.healed, shown, order, "healed", () => WITH_GHOST);
+    agent.heal = (shown, order) => healing(agent, shown, order, "healed", () => WITH_GHOST);
 
     await agent.round();
 

@@ -28,13 +28,12 @@ describe("a scan during a heal", () => {
     agent.node = corrupt;
     let during: readonly string[] | undefined;
     agent.heal = async (shown, order) => {
-      order.onBegin(shown);
+      order.sinks.begin?.(shown.plan, []);
       agent.node = halfway;
       await agent.cycle.run();
       during = findings(agent);
       agent.node = {};
-      await order.scan(shown.snapshot);
-      return await healing(agent.healed, shown, order, "healed", () => ({}));
+      return await healing(agent, shown, order, "healed", () => ({}));
     };
 
     await agent.round();
@@ -57,8 +56,7 @@ describe("a scan during a heal", () => {
       late = agent.cycle.run();
       agent.pause = () => Promise.resolve();
       agent.node = {};
-      await order.scan(shown.snapshot);
-      return await healing(agent.healed, shown, order, "healed", () => ({}));
+      return await healing(agent, shown, order, "healed", () => ({}));
     };
 
     await agent.round();

@@ -21,6 +21,15 @@ describe("one cycle", () => {
     expect(timeline.reduce((sum, { healed }) => sum + healed, 0)).toBe(1);
   });
 
+  test("plans twice in a cycle that heals: for the scan that finds, and for the one that verifies", async () => {
+    const agent = actingAgent();
+    agent.node = WITH_GHOST;
+
+    await agent.round();
+
+    expect([agent.healed.length, agent.planned]).toEqual([1, 2]);
+  });
+
   test("publishes `gone` for a finding that disappears without a heal", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
@@ -73,7 +82,7 @@ describe("one cycle", () => {
     const agent = actingAgent();
     withClass(agent, { attempts: 2, coolDownMs: 0 });
     agent.node = WITH_GHOST;
-    agent.heal = (shown, order) => healing(agent.healed, shown, order, "failed", () => WITH_GHOST);
+    agent.heal = (shown, order) => healing(agent, shown, order, "failed", () => WITH_GHOST);
 
     for (let count = 0; count < 5; count++) await agent.round();
 
@@ -87,7 +96,7 @@ describe("one cycle", () => {
     const first = actingAgent({ attempts });
     withClass(first, { attempts: 2, coolDownMs: 0 });
     first.node = WITH_GHOST;
-    first.heal = (shown, order) => healing(first.healed, shown, order, "failed", () => WITH_GHOST);
+    first.heal = (shown, order) => healing(first, shown, order, "failed", () => WITH_GHOST);
     for (let count = 0; count < 2; count++) await first.round();
 
     const second = actingAgent({ attempts: new AttemptBook(attempts.ledger) });
@@ -104,7 +113,7 @@ describe("one cycle", () => {
     agent.node = WITH_GHOST;
     const recorded: unknown[] = [];
     agent.heal = (shown, order) => {
-      const result = healing(agent.healed, shown, order, "healed", () => ({}));
+      const result = healing(agent, shown, order, "healed", () => ({}));
       recorded.push(attempts.ifEndedNow(0).get(GHOST)?.attempts);
       return result;
     };
@@ -143,8 +152,8 @@ describe("one cycle", () => {
   test("counts a heal that throws as a failed attempt of each started action, and continues", async () => {
     const agent = actingAgent();
     agent.node = WITH_GHOST;
-    agent.heal = (planned, { onBegin }) => {
-      onBegin(planned);
+    agent.heal = ({ plan }, { sinks }) => {
+      sinks.begin?.(plan, []);
       throw new Error("unexpected");
     };
 
@@ -202,9 +211,9 @@ describe("one cycle", () => {
     agent.node = WITH_GHOST;
     const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
     agent.heal = async (shown, order) => {
-      order.onBegin(shown);
+      order.sinks.begin?.(shown.plan, []);
       await hanging;
-      return healing(agent.healed, shown, order, "healed", () => ({}));
+      return healing(agent, shown, order, "healed", () => ({}));
     };
     await agent.cycle.run();
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { GrowthMeter } from "../../src/agent/growth.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import type { Scanned } from "../../src/heal/pipeline.ts";
 import { failed, read } from "../../src/host/source.ts";
+import type { Planned } from "../../src/plan/scan.ts";
 import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, ago, containerOf, NOW, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 
@@ -15,7 +15,10 @@ interface Node {
   readonly stalls?: number;
 }
 
-function seen({ boot = "boot", restarts = {}, quiet = "", stalls }: Node, sources: Partial<Snapshot> = {}): Scanned {
+function seen(
+  { boot = "boot", restarts = {}, quiet = "", stalls }: Node,
+  sources: Partial<Snapshot> = {},
+): Pick<Planned, "snapshot" | "diagnosis"> {
   const loops = Object.entries(restarts);
   const nanoseconds = (secondsAgo: number): bigint => BigInt(ago(secondsAgo).getTime()) * 1_000_000n;
   const snapshot = snapshotOf(
@@ -42,7 +45,7 @@ function kernelWith(count: number) {
 }
 
 /** The increments of each scan after the first one. */
-function growth(...scans: readonly Scanned[]): readonly (readonly [number, number])[] {
+function growth(...scans: readonly Pick<Planned, "snapshot" | "diagnosis">[]): readonly (readonly [number, number])[] {
   const meter = new GrowthMeter();
   return scans
     .map((scan) => meter.take(scan))

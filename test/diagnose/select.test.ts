@@ -24,7 +24,7 @@ function podsOf(diagnosis: Diagnosis): readonly (string | undefined)[] {
 function selected(targets: readonly string[], namespaces: readonly string[] = []) {
   const whole = deadNode();
   const { targets: resolved, problems } = resolveTargets({ targets, namespaces }, whole);
-  return { problems, ...select(whole, resolved, namespaces) };
+  return { problems, diagnosis: select(whole, resolved, namespaces) };
 }
 
 describe("targets", () => {
@@ -73,7 +73,7 @@ describe("targets", () => {
     const restarting = { ...whole, findings: whole.findings.map(restartingOthers) };
     const { targets } = resolveTargets({ targets: ["shop/web-0"], namespaces: [] }, restarting);
 
-    const plan = planHealing(select(restarting, targets, []).diagnosis, { ...AT_ONCE, allDead: true, cap: 10 });
+    const plan = planHealing(select(restarting, targets, []), { ...AT_ONCE, allDead: true, cap: 10 });
 
     expect(plan.actions.map(({ finding }) => finding.subject)).toMatchObject([{ sandboxId: idOf("a") }]);
     expect(plan.actions.flatMap(({ followUps = [] }) => followUps)).toEqual([]);
@@ -92,10 +92,10 @@ describe("targets", () => {
     };
     const { targets } = resolveTargets({ targets: ["shop/web-0"], namespaces: [] }, whole);
 
-    const { diagnosis, alsoBlocking } = select({ ...whole, findings: [...whole.findings, blocker] }, targets, []);
+    const selection = select({ ...whole, findings: [...whole.findings, blocker] }, targets, []);
 
-    expect(podsOf(diagnosis)).toEqual(["web-0"]);
-    expect(alsoBlocking).toEqual([blocker]);
+    expect(podsOf(selection)).toEqual(["web-0"]);
+    expect(selection.alsoBlocking).toEqual([blocker]);
   });
 });
 

@@ -31,7 +31,7 @@ test("the report has a stable code beside the reason of every kept, skipped or r
   const diagnosis = diagnosed(PARTS);
   const plan = planHealing(diagnosis, { ...AT_ONCE, allDead: false, cap: 1 });
 
-  const report = parse(NodeReportSchema, planReport({ snapshot: snapshotOf(PARTS), diagnosis }, plan));
+  const report = parse(NodeReportSchema, planReport({ snapshot: snapshotOf(PARTS), diagnosis, plan }));
 
   expect(report.kept.map(({ sandboxId, code }) => [sandboxId, code])).toEqual([
     [idOf("a"), "containers-finished"],

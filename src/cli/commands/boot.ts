@@ -89,8 +89,11 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
       policy: { ...settings, minAgeMs: 0, allDead: false, unfinished, cap: DEFAULT_CAP },
       session: sessionOptions(settings, "boot"),
       concurrency: settings.concurrency,
-      onResult: ({ action, outcome, reason }) =>
-        logLine(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
+      sinks: {
+        result: ({ action, outcome, reason }) =>
+          logLine(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
+        warning: logLine,
+      },
     },
     log: logLine,
   };

@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
-import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
+import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import { nodeHolds } from "../../evidence/pod-presence.ts";
-import { duringRun } from "../../evidence/policy.ts";
 import { settleEarlierRuns } from "../../heal/execution/session.ts";
 import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
-import { type Planned, runPipeline, type Scanned } from "../../heal/pipeline.ts";
+import { run } from "../../heal/pipeline.ts";
 import { printable } from "../../host/printable.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
-import { type Plan, planHealing } from "../../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../plan/policy.ts";
+import { type Planned, type ScanOptions, scanNode } from "../../plan/scan.ts";
 import { buildReport, problemsIn } from "../../report/build.ts";
 import { formatDocument } from "../../report/format.ts";
 import { healingReport, planReport } from "../../report/healing.ts";
@@ -22,7 +21,6 @@ import { renderSummary } from "../../report/summary.ts";
 import { renderNames } from "../../report/table.ts";
 import { inLines } from "../../report/text.ts";
 import { selectedWords } from "../../report/verdict-line.ts";
-import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { askYesNo } from "../ask.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
@@ -32,7 +30,7 @@ import { type NodeSettings, resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import { checkClassNames, narrowing, selectionOf, targetsParameter, withSelection } from "../targets.ts";
+import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import type { Context } from "./index.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({
@@ -79,21 +77,17 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
-  const snapshot = await firstSnapshot;
-  const whole = diagnose(snapshot, policy);
+  const pipeline: ScanOptions = {
+    observe: () => observeNode(settings, io.env),
+    policy: () => policy,
+    select: selecting(selection),
+  };
+  const shown = await scanNode({ ...pipeline, observe: () => firstSnapshot });
+  const { snapshot, diagnosis, plan } = shown;
   if (snapshot.cri.status !== "read") {
-    await showReport(buildReport(snapshot, whole), settings, io);
+    await showReport(buildReport(snapshot, diagnosis), settings, io);
     return ExitCode.unknown;
   }
-  const narrow = narrowing(selection, whole, snapshot.node);
-  const { diagnosis, alsoBlocking } = narrow(whole);
-  const seen: Scanned = { snapshot, diagnosis };
-  const scan = async (first: Snapshot): Promise<Scanned> => {
-    const now = await observeNode(settings, io.env);
-    return { snapshot: now, diagnosis: narrow(diagnose(now, duringRun(policy, first, now))).diagnosis };
-  };
-  const planFor = (found: Diagnosis): Plan => planHealing(found, policy);
-  const plan = planFor(diagnosis);
   const where = snapshot.node + selectedWords(selection);
   const context = { view: diagnosis.view, problems: problemsIn(snapshot), where };
   const isTable = settings.output === "table";
@@ -102,7 +96,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
     if (layout.names !== true) io.stdout(renderPlan(plan, context, { ...tableOptions(settings, io), ...layout }));
     else if (flags.dryRun === true) io.stdout(renderNames({ findings: plan.actions.map(({ finding }) => finding) }));
   }
-  for (const { id } of alsoBlocking) io.stderr(`Not named, and also in the way: unghost heal ${id}\n`);
+  for (const { id } of diagnosis.alsoBlocking ?? []) io.stderr(`Not named, and also in the way: unghost heal ${id}\n`);
   if (flags.dryRun !== true && diagnosis.findings.length > 0 && nodeHolds(diagnosis.view).paused) {
     io.stderr(
       "Nothing was changed: this node is paused. Remove unghost.dev/paused from the node, or use --dry-run to see the plan.\n",
@@ -114,7 +108,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
   }
   if (flags.dryRun === true || plan.actions.length === 0) {
     const isDryRun = flags.dryRun === true;
-    if (layout.names !== true) await showPlanOnly({ seen, plan, selection, command, isDryRun }, settings, io);
+    if (layout.names !== true) await showPlanOnly(shown, { selection, command, isDryRun }, settings, io);
     return exitOf(diagnosis);
   }
   if (flags.yes !== true) {
@@ -129,27 +123,29 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
       return ExitCode.refused;
     }
   }
-  return await healWith({ ...seen, plan }, { settings, layout, selection, plan: planFor, scan }, io);
+  return await healAndShow(shown, pipeline, { settings, layout, selection }, io);
 }
 
 interface PlanOnly {
-  readonly seen: Scanned;
-  readonly plan: Plan;
   readonly selection: Selection | undefined;
   readonly command: string;
   readonly isDryRun: boolean;
 }
 
 /** Only the plan is shown: nothing to do, or --dry-run. */
-async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOnly, settings: NodeSettings, io: Io) {
+async function showPlanOnly(
+  shown: Planned,
+  { selection, command, isDryRun }: PlanOnly,
+  settings: NodeSettings,
+  io: Io,
+) {
+  const { snapshot, diagnosis, plan } = shown;
   if (settings.output !== "table") {
-    const report = withSelection(planReport(seen, plan), selection);
-    io.stdout(await formatDocument(report, settings.output));
+    io.stdout(await formatDocument(withSelection(planReport(shown), selection), settings.output));
     return;
   }
   if (plan.actions.length + plan.leftAlone.length === 0) {
-    const report = withSelection(buildReport(seen.snapshot, seen.diagnosis), selection);
-    await showReport(report, settings, io);
+    await showReport(withSelection(buildReport(snapshot, diagnosis), selection), settings, io);
     io.stdout("Nothing to heal.\n");
   } else if (isDryRun) {
     const next = plan.actions.length === 0 ? [] : [`To heal: ${command}`, `Evidence: ${command} --dry-run -v`];
@@ -157,16 +153,14 @@ async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOn
   }
 }
 
-interface Surroundings {
+interface Shown {
   readonly settings: NodeSettings;
   readonly layout: TableShape;
   readonly selection: Selection | undefined;
-  readonly plan: (diagnosis: Diagnosis) => Plan;
-  readonly scan: (first: Snapshot) => Promise<Scanned>;
 }
 
-async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Promise<ExitCode> {
-  const { settings, layout, selection, plan, scan } = surroundings;
+async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io: Io): Promise<ExitCode> {
+  const { settings, layout, selection } = how;
   const { names = false } = layout;
   const table = settings.output === "table";
   const interruption = interruptedBySignals(io);
@@ -175,31 +169,32 @@ async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Pro
     ...(io.screenColumns === undefined || !io.stdoutIsTerminal ? {} : { screenColumns: io.screenColumns }),
     write: table && !names ? io.stdout : io.stderr,
   });
-  const healed = await runPipeline(shown, {
-    scan,
-    plan,
+  const healed = await run(shown, {
+    ...pipeline,
     session: sessionOptions(settings),
     concurrency: settings.concurrency,
     cniCacheDir: settings.cniCacheDir,
     ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
     interruption,
-    onBegin: ({ plan: { actions } }, recoveries) => {
-      printRecoveries(recoveries, io);
-      if (!names && actions.length > 0) lines.begin(actions);
+    sinks: {
+      begin: ({ actions }, recoveries) => {
+        printRecoveries(recoveries, io);
+        if (!names && actions.length > 0) lines.begin(actions);
+      },
+      result: (result) => {
+        if (names && result.outcome === "healed") io.stdout(renderNames({ findings: [result.action.finding] }));
+        else lines.report(result);
+      },
+      slow: (action) => lines.waiting(action),
+      warning: (warning) => io.stderr(`${warning}\n`),
     },
-    onResult: (result) => {
-      if (names && result.outcome === "healed") io.stdout(renderNames({ findings: [result.action.finding] }));
-      else lines.report(result);
-    },
-    onSlow: (action) => lines.waiting(action),
-    onWarning: (warning) => io.stderr(`${warning}\n`),
   }).finally(() => interruption.dispose());
   if (!healed.ok) {
     io.stderr(`Nothing was changed: ${healed.refusal.message} ${healed.refusal.next}\n`);
     return ExitCode.refused;
   }
   if (names) return exitOf(healed.value.diagnosis);
-  const document = withSelection(healingReport(healed.value, plan(healed.value.diagnosis)), selection);
+  const document = withSelection(healingReport(healed.value), selection);
   io.stdout(
     table ? renderSummary(document, tableOptions(settings, io)) : await formatDocument(document, settings.output),
   );

@@ -1,15 +1,16 @@
 import { statSync } from "node:fs";
 import { buildCommand } from "@stricli/core";
-import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
+import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import { stateDirLayout } from "../../heal/files/state-dir.ts";
 import type { UnderWay } from "../../heal/journal/in-flight.ts";
 import { type LiveRun, ownIdentity } from "../../heal/locks/run-lock.ts";
+import { DEFAULT_CAP } from "../../plan/policy.ts";
+import { scanNode } from "../../plan/scan.ts";
 import { asBeingHealed } from "../../report/being-healed.ts";
 import { buildReport } from "../../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
-import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
@@ -17,7 +18,7 @@ import { type NodeSettings, parseGiven, resolveSettings } from "../settings/read
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showOneLine, showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { stateDirOf } from "../state.ts";
-import { checkClassNames, narrowing, selectionOf, targetsParameter, withSelection } from "../targets.ts";
+import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import { watchScan } from "../watch-scan.ts";
 import type { Context } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
@@ -75,7 +76,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const scan = async (): Promise<NodeReport> => await scanNode(settings, { selection, withPlans: verbose }, io);
+  const scan = async (): Promise<NodeReport> => await reportOn(settings, { selection, withPlans: verbose }, io);
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
       ? showOneLine(report, { verbose }, on)
@@ -91,35 +92,26 @@ interface ScanExtent {
   readonly withPlans: boolean;
 }
 
-async function scanNode(settings: NodeSettings, { selection, withPlans }: ScanExtent, io: Io): Promise<NodeReport> {
-  const run = await runBeside(settings);
-  const snapshot = await observeNode(settings, io.env);
-  const { diagnosis, report } = selectedReport(snapshot, diagnose(snapshot, settings), selection);
-  const found = withPlans && report.findings.length > 0 ? await planned(report, diagnosis, settings) : report;
+async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanExtent, io: Io): Promise<NodeReport> {
+  const beforeScan = await runBeside(settings);
+  const selected = selecting(selection);
+  const { snapshot, diagnosis, plan } = await scanNode({
+    observe: () => observeNode(settings, io.env),
+    policy: () => ({ ...settings, allDead: false, cap: DEFAULT_CAP }),
+    select: (whole) => withBlocking(selected(whole)),
+  });
+  const built = buildReport(snapshot, diagnosis);
+  const report = snapshot.cri.status === "read" ? withSelection(built, selection) : built;
+  if (report.findings.length === 0) return report;
+  const found = withPlans ? (await import("../../report/plan.ts")).withPlan(report, plan) : report;
   // A heal may have started, or ended, while the node was read.
-  const beside = found.findings.length === 0 ? undefined : (run ?? (await runBeside(settings)));
+  const beside = beforeScan ?? (await runBeside(settings));
   return beside === undefined ? found : await withHealingBeside(found, beside);
 }
 
 /** The named targets, and other findings that block the named pods. */
-function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selection | undefined) {
-  // Without the runtime's list the state of the node is unknown.
-  if (selection === undefined || snapshot.cri.status !== "read") {
-    return { diagnosis: whole, report: buildReport(snapshot, whole) };
-  }
-  const { diagnosis, alsoBlocking } = narrowing(selection, whole, snapshot.node)(whole);
-  const shown = { ...diagnosis, findings: [...diagnosis.findings, ...alsoBlocking] };
-  return { diagnosis: shown, report: withSelection(buildReport(snapshot, shown), selection) };
-}
-
-/** Uses heal's planner, which most scans do not load. */
-async function planned(report: NodeReport, diagnosis: Diagnosis, settings: NodeSettings): Promise<NodeReport> {
-  const [{ planHealing }, { DEFAULT_CAP }, { withPlan }] = await Promise.all([
-    import("../../plan/plan.ts"),
-    import("../../plan/policy.ts"),
-    import("../../report/plan.ts"),
-  ]);
-  return withPlan(report, planHealing(diagnosis, { ...settings, allDead: false, cap: DEFAULT_CAP }));
+function withBlocking(diagnosis: Diagnosis): Diagnosis {
+  return { ...diagnosis, findings: [...diagnosis.findings, ...(diagnosis.alsoBlocking ?? [])] };
 }
 
 /** The run that is changing this node, if any. Without one, nothing is loaded. */

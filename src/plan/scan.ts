@@ -1,0 +1,54 @@
+import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
+import { duringRun } from "../evidence/policy.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { Plan } from "./plan.ts";
+import type { HealPolicy } from "./policy.ts";
+
+/** One scan: what was seen, what it means, and what heal would do about it. It is planned once. */
+export interface Planned {
+  readonly snapshot: Snapshot;
+  readonly diagnosis: Diagnosis;
+  readonly plan: Plan;
+  /** performance.now() at its start: it shows the node as it was then, at the earliest. */
+  readonly startedAtMs: number;
+  readonly seconds: number;
+}
+
+export interface ScanOptions {
+  readonly observe: () => Promise<Snapshot>;
+  /** By the first snapshot of the run. */
+  readonly policy: (first: Snapshot) => HealPolicy;
+  /** Limits what was found, for example to the targets of the command line. */
+  readonly select?: (diagnosis: Diagnosis) => Diagnosis;
+}
+
+/** The run that a later scan is part of. */
+interface ScannedWithin {
+  /** What the run saw first; see duringRun. */
+  readonly first: Snapshot;
+  /** What the run knows beside the snapshot. */
+  readonly amend?: (diagnosis: Diagnosis, snapshot: Snapshot) => Diagnosis;
+}
+
+const NOTHING: Plan = { actions: [], leftAlone: [] };
+
+/** Observe, diagnose, plan: the way of every scan. Changes nothing. */
+export async function scanNode(
+  { observe, policy, select = (diagnosis) => diagnosis }: ScanOptions,
+  within?: ScannedWithin,
+): Promise<Planned> {
+  const startedAtMs = performance.now();
+  const snapshot = await observe();
+  const allowed = policy(within?.first ?? snapshot);
+  const found = select(diagnose(snapshot, duringRun(allowed, within?.first, snapshot)));
+  const diagnosis = within?.amend?.(found, snapshot) ?? found;
+  const plan = await planFor(diagnosis, allowed);
+  return { snapshot, diagnosis, plan, startedAtMs, seconds: (performance.now() - startedAtMs) / 1000 };
+}
+
+/** The planner is loaded only if there is something to plan: a scan of a healthy node does not need it. */
+async function planFor(diagnosis: Diagnosis, policy: HealPolicy): Promise<Plan> {
+  if (diagnosis.findings.length + diagnosis.dead.length === 0) return NOTHING;
+  const { planHealing } = await import("./plan.ts");
+  return planHealing(diagnosis, policy);
+}
