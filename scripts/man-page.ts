@@ -1,9 +1,9 @@
 /** Writes docs/man/unghost.1 from the commands' own descriptions; with --check it only says whether it is current. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { argumentEntries, flagEntries } from "../src/cli/commands/help.ts";
 import { COMMAND_NAMES, commandNamed } from "../src/cli/commands/index.ts";
-import { COMMAND_NOTES } from "../src/cli/help/command-notes.ts";
-import { argumentEntries, flagEntries } from "../src/cli/help/render-help.ts";
+import { COMMAND_NOTES } from "../src/cli/commands/notes.ts";
 import { VERSION } from "../src/cli/version.ts";
 
 const PAGE = "docs/man/unghost.1";

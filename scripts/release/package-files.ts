@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import manifest from "../../package.json" with { type: "json" };
-import { SCRIPTS } from "../../src/cli/completion/scripts.ts";
+import { SCRIPTS } from "../../src/cli/commands/completion.ts";
 import { wrap } from "../../src/report/text.ts";
 import type { BundledPackage } from "./bundled-packages.ts";
 import { thirdPartyLicences } from "./documents.ts";

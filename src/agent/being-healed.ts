@@ -13,7 +13,7 @@ export function withOwnHealing(report: NodeReport, sightings: readonly Sighting[
 }
 
 /** The same subject has the same key, whatever class explains it at the moment. */
-export function subjectKey(finding: ReportedFinding): string {
+export function reportedSubjectKey(finding: ReportedFinding): string {
   const { type, sandboxId } = finding.subject;
   return type === "sandbox" && sandboxId !== undefined ? sandboxId : finding.id;
 }

@@ -5,7 +5,7 @@ import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { doneInWords } from "../report/step-words.ts";
-import { subjectKey } from "./being-healed.ts";
+import { reportedSubjectKey } from "./being-healed.ts";
 import type { Stand } from "./decisions.ts";
 import type { Growth } from "./growth.ts";
 import type { Moment } from "./policy/ledger.ts";
@@ -214,18 +214,18 @@ const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
  * scan during a heal does not remove what is being healed.
  */
 function updateSightings(before: readonly Sighting[], report: NodeReport, now: Moment): Sighted {
-  const known = new Map(before.map((sighting) => [subjectKey(sighting.finding), sighting]));
-  const found = new Set(report.findings.map(subjectKey));
+  const known = new Map(before.map((sighting) => [reportedSubjectKey(sighting.finding), sighting]));
+  const found = new Set(report.findings.map(reportedSubjectKey));
   const seen = report.findings.map((finding): Sighting => {
-    const earlier = known.get(subjectKey(finding));
+    const earlier = known.get(reportedSubjectKey(finding));
     if (earlier !== undefined) return { ...earlier, finding };
     return { finding, firstSeenAt: now.wallClock, firstSeenMs: now.ms, standing: UNDECIDED, attempts: 0 };
   });
-  const missing = before.filter(({ finding }) => !found.has(subjectKey(finding)));
+  const missing = before.filter(({ finding }) => !found.has(reportedSubjectKey(finding)));
   const isKept = ({ standing }: Sighting): boolean => !report.runtime.reachable || standing.kind === "healing";
   return {
     sightings: [...seen, ...missing.filter(isKept)],
-    appeared: seen.filter(({ finding }) => !known.has(subjectKey(finding))),
+    appeared: seen.filter(({ finding }) => !known.has(reportedSubjectKey(finding))),
     gone: missing.filter((sighting) => !isKept(sighting)),
   };
 }

@@ -13,8 +13,8 @@ import {
   UnsatisfiedPositionalError,
 } from "@stricli/core";
 import { printable } from "../host/printable.ts";
+import { COMPLETE } from "./commands/completion.ts";
 import { type Context, commandNamed, routesFor } from "./commands/index.ts";
-import { COMPLETE } from "./completion/scripts.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { noSuchCommand } from "./no-such-command.ts";
@@ -48,7 +48,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   const args = normaliseArgs(given);
   const [first] = args;
   if (first === COMPLETE) {
-    const { runComplete } = await import("./completion/candidates.ts");
+    const { runComplete } = await import("./commands/complete.ts");
     return await runComplete(given.slice(1), io);
   }
   if (asksFor(args, "--version", "-V")) {
@@ -56,7 +56,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
     return ExitCode.ok;
   }
   if (first === undefined || asksFor(args, "--help", "-h")) {
-    const { showHelp } = await import("./help/render-help.ts");
+    const { showHelp } = await import("./commands/help.ts");
     return await showHelp(first === undefined || first.startsWith("-") ? undefined : first, io);
   }
   const unset = flagWithoutValue(args);

@@ -1,5 +1,5 @@
 import { procText } from "../host/proc-fs.ts";
-import { type Check, missing, ok } from "./doctor-report.ts";
+import { type Check, missing, passed } from "./doctor-report.ts";
 
 /**
  * The cgroup values of a request of 50m. cgroup v2 has the same weight for all requests up to about 25m; runtimes since
@@ -25,7 +25,7 @@ export function checkCpuShare({ env, cgroups = "/sys/fs/cgroup" }: Place): reado
     weight === undefined ? [shares, LEAST.shares, "cpu.shares"] : [weight, LEAST.weight, "cpu.weight"];
   if (value === undefined) return [];
   const detail = `${unit} ${value}`;
-  if (value >= least) return [ok("cpu request", detail)];
+  if (value >= least) return [passed("cpu request", detail)];
   const neededFor = "syncing CNI files within a second on a busy node";
   return [missing("cpu request", `${detail}, of a small request or none`, neededFor, NEXT)];
 }

@@ -35,7 +35,7 @@ export const DoctorReportSchema = v.object({
 
 export type DoctorReport = v.InferOutput<typeof DoctorReportSchema>;
 
-export function ok(id: string, detail: string): Check {
+export function passed(id: string, detail: string): Check {
   return { id, status: "ok", detail };
 }
 

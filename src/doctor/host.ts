@@ -5,7 +5,7 @@ import { procLink } from "../host/proc-fs.ts";
 import { errorLabel } from "../host/system-error.ts";
 import { journaldDirectory } from "../snapshot/journald.ts";
 import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
+import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
 
 export interface HostPlaces {
   readonly hostRoot: string;
@@ -29,7 +29,7 @@ export function checkHost({ hostRoot, cniCacheDir, stateDir, env }: HostPlaces):
 
 function checkPidNamespace(hostRoot: string): Check {
   const compared = comparePidNamespace(hostRoot);
-  if (compared.kind === "own") return ok("pid namespace", "the node's");
+  if (compared.kind === "own") return passed("pid namespace", "the node's");
   return missing("pid namespace", compared.reason, "ending hung CNI plugins", `To end them, ${WANTS_HOST_PID}.`);
 }
 
@@ -39,7 +39,7 @@ function checkNetworkNamespace(hostRoot: string): Check {
   if (own === undefined || inits === undefined) {
     return missing("network namespace", "process 1 does not show its own", neededFor, "Add the capability SYS_PTRACE.");
   }
-  if (own === inits) return ok("network namespace", "the node's");
+  if (own === inits) return passed("network namespace", "the node's");
   return missing("network namespace", `${own}, and the node's is ${inits}`, neededFor, "Set hostNetwork: true.");
 }
 
@@ -49,7 +49,7 @@ function checkWritable(id: string, path: string, neededFor: string): Check {
   while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
   try {
     accessSync(there, constants.W_OK | constants.X_OK);
-    return ok(id, there === path ? `${path} is writable` : `${path} can be created`);
+    return passed(id, there === path ? `${path} is writable` : `${path} can be created`);
   } catch (error) {
     const code = errorLabel(error);
     const why = code === "EROFS" ? "is mounted read-only" : `is not writable (${code})`;
@@ -62,7 +62,7 @@ function checkReadable(id: string, path: string, neededFor: string): Check {
   try {
     // A device that the container's cgroup forbids has readable permissions; only open() fails.
     closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
-    return ok(id, `${path} is readable`);
+    return passed(id, `${path} is readable`);
   } catch (error) {
     return missing(
       id,
@@ -77,7 +77,7 @@ function checkJournald(hostRoot: string, env: HostPlaces["env"]): Check {
   const directory = journaldDirectory(hostRoot);
   if (directory === undefined) return absentCheck("journald", "this node keeps none; logs are read from files");
   const program = (env["PATH"] ?? "").split(delimiter).find((dir) => existsSync(join(dir, "journalctl")));
-  if (program !== undefined) return ok("journald", `${directory}, read by journalctl`);
+  if (program !== undefined) return passed("journald", `${directory}, read by journalctl`);
   return missing(
     "journald",
     `${directory} is there, and no journalctl to read it`,

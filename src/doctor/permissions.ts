@@ -1,6 +1,6 @@
 import { property } from "../host/json.ts";
 import type { Api } from "../kube/api.ts";
-import { type Check, missing, ok } from "./doctor-report.ts";
+import { type Check, missing, passed } from "./doctor-report.ts";
 
 export interface Permission {
   readonly group: string;
@@ -63,7 +63,7 @@ async function checkPermission(api: Api, permission: Permission, fleetNamespace:
       }),
     );
     const denied = answers.filter((answer) => !answer.isAllowed).map(({ verb }) => verb);
-    if (denied.length === 0) return ok(id, inFleetNamespace === true ? `allowed in ${fleetNamespace}` : "allowed");
+    if (denied.length === 0) return passed(id, inFleetNamespace === true ? `allowed in ${fleetNamespace}` : "allowed");
     return missing(id, `denied: ${denied.join(", ")}`, neededFor, "Grant it: see deploy/rbac.");
   } catch (error) {
     return missing(id, `could not be asked: ${error instanceof Error ? error.message : String(error)}`, neededFor);

@@ -1,5 +1,5 @@
 import { readProcFile } from "../host/proc-fs.ts";
-import { type Check, missing, ok } from "./doctor-report.ts";
+import { type Check, missing, passed } from "./doctor-report.ts";
 
 export interface NeededCapability {
   readonly name: string;
@@ -42,7 +42,7 @@ export function checkPrivileges(hostRoot: string): readonly Check[] {
   const uid = process.geteuid?.() ?? -1;
   const user =
     uid === 0
-      ? ok("user", "root")
+      ? passed("user", "root")
       : missing(
           "user",
           `user ${uid}`,
@@ -65,7 +65,7 @@ export function effectiveIn(status: string): bigint | undefined {
 
 function judge({ name, bit, neededFor }: NeededCapability, effective: bigint): Check {
   const id = `capability ${name}`;
-  if (((effective >> BigInt(bit)) & 1n) === 1n) return ok(id, "granted");
+  if (((effective >> BigInt(bit)) & 1n) === 1n) return passed(id, "granted");
   return missing(
     id,
     "not granted",

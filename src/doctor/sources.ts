@@ -2,7 +2,7 @@ import type { Source } from "../host/source.ts";
 import { describeKeeper, isSerious, type KeeperState } from "../keeper/keeper-state.ts";
 import { problemsIn } from "../report/build.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
-import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
+import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
 
 const NEEDED_FOR: Readonly<Record<string, string>> = {
   boot: "distinguishing this boot from the previous one",
@@ -36,7 +36,7 @@ export function checkSources(snapshot: Snapshot): readonly Check[] {
       const rest = more.length === 0 ? "" : ` (and ${more.length} more)`;
       return missing(id, `${first.problem}${rest}`, NEEDED_FOR[name] ?? "findings about it", first.next);
     }
-    return source.status === "absent" ? absentCheck(id, source.reason) : ok(id, "read");
+    return source.status === "absent" ? absentCheck(id, source.reason) : passed(id, "read");
   });
   return [...checks, checkKubernetes(snapshot.kubernetes)];
 }
@@ -44,7 +44,7 @@ export function checkSources(snapshot: Snapshot): readonly Check[] {
 function checkKubernetes({ source, error }: Snapshot["kubernetes"]): Check {
   const id = "read kubernetes";
   if (error !== undefined) return missing(id, error, NEEDED_FOR["kubernetes"] ?? "");
-  return source === "none" ? absentCheck(id, "not asked (--no-kube)") : ok(id, `pods by the ${source}`);
+  return source === "none" ? absentCheck(id, "not asked (--no-kube)") : passed(id, `pods by the ${source}`);
 }
 
 const ID = "durable CNI files";
@@ -53,6 +53,6 @@ const ID = "durable CNI files";
 export function checkCniFiles(keeper: KeeperState | undefined): Check {
   const detail = describeKeeper(keeper);
   if (keeper === undefined) return absentCheck(ID, detail);
-  if (!keeper.problems.some(isSerious)) return ok(ID, detail);
+  if (!keeper.problems.some(isSerious)) return passed(ID, detail);
   return missing(ID, detail, "CNI files that a power cut does not empty", "See docs/durability.md.");
 }

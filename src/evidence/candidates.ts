@@ -98,10 +98,10 @@ const IGNORE = "unghost.dev/ignore";
 
 /** Kubelet copies the pod's annotations into a sandbox when it creates it; the cluster has the current ones. */
 export function isOptedOut({ labels, annotations, pod }: Sandbox, view: NodeView): boolean {
-  return isIgnored(labels) || isIgnored(annotations) || isHeldInCluster(pod, view);
+  return hasIgnoreMark(labels) || hasIgnoreMark(annotations) || isHeldInCluster(pod, view);
 }
 
-export function isIgnored(marks: Readonly<Record<string, string>>): boolean {
+export function hasIgnoreMark(marks: Readonly<Record<string, string>>): boolean {
   return marks[IGNORE] === "true";
 }
 

@@ -30,7 +30,7 @@ export function brokenInWords(file: BrokenFile): string {
   return file.health === "empty" ? `${file.path} is empty` : `${file.path} (${file.size} bytes) is not valid JSON`;
 }
 
-export function quarantineStep(file: BrokenFile): Step {
+export function stepToQuarantine(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
 }
 
@@ -44,7 +44,7 @@ export function withCorruptFile(
     const file = fileOf(candidate.about);
     if (file === undefined || !isBroken(file)) return [];
     const evidence = [{ source: "cni", fact: brokenInWords(file) }] as const;
-    const cure = [quarantineStep(file)];
+    const cure = [stepToQuarantine(file)];
     return [sandboxDetected(candidate, { severity: "critical", summary, evidence, path: file.path, cure })];
   });
 }

@@ -1,12 +1,12 @@
 import { constants, read } from "node:fs";
 import { promisify } from "node:util";
 import { closeSoon, type OpenedEntry, openDirectory, openEntry } from "./open-entry.ts";
-import { turns } from "./turns.ts";
+import { takingTurns } from "./turns.ts";
 
 const readFd = promisify(read);
 
 /** A separate limit: a slow fsync must not delay writeback. */
-const inTurn = turns(4);
+const inTurn = takingTurns(4);
 
 export interface StartedWriteback {
   /** Some of the names are directories, which may contain files to sync. */

@@ -2,7 +2,7 @@ import { fsync } from "node:fs";
 import { promisify } from "node:util";
 import { errorLabel } from "../host/system-error.ts";
 import { closeSoon, openDirectory, openEntry } from "./open-entry.ts";
-import { turns } from "./turns.ts";
+import { takingTurns } from "./turns.ts";
 
 /** The result for the entries of one directory. Nothing is written: files are opened for reading and fsynced. */
 export interface SyncedDirectory {
@@ -24,7 +24,7 @@ const syncFd = promisify(fsync);
  * Concurrent fsyncs, also in several directories, share one journal commit. The limit leaves the other threads to the
  * rest of the process.
  */
-const inTurn = turns(4);
+const inTurn = takingTurns(4);
 
 type Entry = "synced" | "directory" | "passed" | { readonly code: string };
 

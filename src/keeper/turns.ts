@@ -1,7 +1,7 @@
 /** Runs work as soon as one of a fixed number of slots is free. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
-export function turns(atOnce: number): InTurn {
+export function takingTurns(atOnce: number): InTurn {
   let free = atOnce;
   const queue: (() => void)[] = [];
   return async (work) => {

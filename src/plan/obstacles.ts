@@ -1,7 +1,7 @@
 import { classThatAdopts } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
-import { isBroken, quarantineStep, replaysOf } from "../evidence/corrupt-files.ts";
+import { isBroken, replaysOf, stepToQuarantine } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
@@ -31,7 +31,7 @@ function brokenFiles({ results, multus, flannel }: AboutId): readonly Step[] {
   return [...results, multus, flannel]
     .filter((file) => file !== undefined)
     .filter(isBroken)
-    .map(quarantineStep);
+    .map(stepToQuarantine);
 }
 
 /**

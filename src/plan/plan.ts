@@ -1,7 +1,7 @@
 import { classById, classThatAdopts } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
-import { isIgnored, isOptedOut, isRecovering } from "../evidence/candidates.ts";
+import { hasIgnoreMark, isOptedOut, isRecovering } from "../evidence/candidates.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
 import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import { keptInWords } from "../evidence/kept-reason.ts";
@@ -118,7 +118,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const sandboxId = sandboxIdOf(subject);
   const about = sandboxId && view.about(sandboxId);
   // A sandbox that is being created is not listed yet, but its record has the pod's labels.
-  if (isIgnored(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
+  if (hasIgnoreMark(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
   const pod = podOf(subject);
   if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
   const cure: Planned = { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };

@@ -68,7 +68,7 @@ export function renderWide(findings: readonly ReportedFinding[], table: Findings
 const MAX_GROUPS = 16;
 
 /** One line for all findings of one class, severity and treatment, if there are too many. */
-export function renderGroups(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
+export function renderFindingGroups(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
   const groups = Map.groupBy(inTableOrder(findings), (finding) =>
     [finding.severity, finding.class, table.last.of(finding)].join("\n"),
   );
@@ -114,7 +114,7 @@ function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTa
 }
 
 /** A sandbox that is being created may be known only from its plugin, which has the pod and not the attempt. */
-export function podOf({ subject, blockedPods = [] }: ReportedFinding): string {
+function podOf({ subject, blockedPods = [] }: ReportedFinding): string {
   const [waiting] = subject.type === "sandbox" && blockedPods.length === 1 ? blockedPods : [];
   const pod = subject.pod ?? waiting;
   return pod === undefined ? "" : printable(`${pod.namespace}/${pod.name}`);

@@ -6,7 +6,7 @@ import { type PlanReason, planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
 import { countByKind } from "./count-by-kind.ts";
 import { evidenceLines } from "./evidence.ts";
-import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
+import { type FindingsTable, renderFindingGroups, renderFindings, renderWide } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { shortAction, stepWords } from "./step-words.ts";
@@ -63,7 +63,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
   };
   if (options.wide === true) return renderWide(findings, table);
   const isGrouped = findings.length > MAX_ROWS && !options.verbose;
-  return (isGrouped ? renderGroups : renderFindings)(findings, table);
+  return (isGrouped ? renderFindingGroups : renderFindings)(findings, table);
 }
 
 /** Actions of one class with the same steps and the same reason. */

@@ -2,7 +2,7 @@ import { isFailing } from "../evidence/pending.ts";
 import { printable } from "../host/printable.ts";
 import { shortened } from "./columns.ts";
 import { findingDetails } from "./finding-details.ts";
-import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
+import { type FindingsTable, renderFindingGroups, renderFindings, renderWide } from "./findings-table.ts";
 import { keptLine, keptOnPurpose } from "./kept-line.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
@@ -73,7 +73,7 @@ function rows(report: NodeReport, isGrouped: boolean, ink: Paint, options: Table
     width: options.screenColumns ?? Number.POSITIVE_INFINITY,
     headings: options.noHeaders !== true,
   };
-  const render = options.wide === true ? renderWide : isGrouped ? renderGroups : renderFindings;
+  const render = options.wide === true ? renderWide : isGrouped ? renderFindingGroups : renderFindings;
   return render(report.findings, table);
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
 import { COMMAND_NAMES } from "../../src/cli/commands/index.ts";
-import { COMMAND_NOTES } from "../../src/cli/help/command-notes.ts";
+import { COMMAND_NOTES } from "../../src/cli/commands/notes.ts";
 
 /** `vitest -u` records them again; review each one like a new user. */
 const WIDTHS = [60, 80, 200];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { stateJson } from "../../src/agent/http/state-json.ts";
 import { conditionOf } from "../../src/agent/kube/condition.ts";
 import { newsOf } from "../../src/agent/kube/event-content.ts";
-import { verdictOf } from "../../src/agent/page/verdict.ts";
+import { pageVerdict } from "../../src/agent/page/verdict.ts";
 import { readState } from "../../src/agent/page/wire.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { oneLine } from "../../src/report/one-line.ts";
@@ -76,6 +76,6 @@ describe("a degraded node", () => {
   test("has a bad status page", () => {
     const state = readState(stateJson(freshState({ scan: scanOf({ report: DEGRADED }) })));
 
-    expect(verdictOf(state)).toMatchObject({ tone: "bad", headline: "No pods start" });
+    expect(pageVerdict(state)).toMatchObject({ tone: "bad", headline: "No pods start" });
   });
 });

@@ -1,6 +1,6 @@
 import { naturalOrder } from "../../report/natural-order.ts";
+import { count } from "../../report/text.ts";
 import type { WireSighting } from "./wire.ts";
-import { count } from "./words.ts";
 
 export interface Group {
   readonly classId: string;

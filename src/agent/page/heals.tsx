@@ -1,9 +1,10 @@
+import { count } from "../../report/text.ts";
 import { classWords } from "./class-words.ts";
 import { Command } from "./command.tsx";
 import { More } from "./more.tsx";
 import { At } from "./time.tsx";
 import type { WireRun } from "./wire.ts";
-import { count, secondsInWords } from "./words.ts";
+import { secondsInWords } from "./words.ts";
 
 const RUNS_AT_ONCE = 6;
 const ITEMS_AT_ONCE = 5;

@@ -3,7 +3,7 @@ import { App } from "./app.tsx";
 import { PAGE_VERSION } from "./built-in.ts";
 import { goLive, live } from "./live.ts";
 import { labelTab } from "./tab.ts";
-import { verdictOf } from "./verdict.ts";
+import { pageVerdict } from "./verdict.ts";
 import { adviseVersion } from "./version.ts";
 
 const root = document.getElementById("page");
@@ -16,7 +16,7 @@ function draw(place: HTMLElement): void {
   const { state, link } = live();
   render(<App />, place);
   if (state === undefined) return;
-  labelTab(state.node, verdictOf(state), link.kind === "lost");
+  labelTab(state.node, pageVerdict(state), link.kind === "lost");
   if (adviseVersion(PAGE_VERSION, state.version, sessionStorage) === "reload") location.reload();
 }
 

@@ -1,5 +1,5 @@
+import { sentence } from "../../report/text.ts";
 import type { WireState } from "./wire.ts";
-import { sentence } from "./words.ts";
 
 export interface Notice {
   readonly title: string;

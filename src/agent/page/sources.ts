@@ -1,5 +1,6 @@
+import { count } from "../../report/text.ts";
 import type { WireCounts, WireReport } from "./wire.ts";
-import { count, listed } from "./words.ts";
+import { listed } from "./words.ts";
 
 export interface SourceRow {
   readonly name: string;

@@ -1,6 +1,6 @@
+import { count } from "../../report/text.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { TimelinePoint } from "../state.ts";
-import { count } from "./words.ts";
 
 const MINUTE_S = 60;
 const HOUR_S = 3600;

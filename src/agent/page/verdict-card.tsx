@@ -1,13 +1,13 @@
 import { blockedPods } from "./groups.ts";
 import { live } from "./live.ts";
 import { Ago } from "./time.tsx";
-import { type Verdict, verdictOf } from "./verdict.ts";
+import { pageVerdict, type Verdict } from "./verdict.ts";
 
 const NOT_YET: Verdict = { tone: "unsure", headline: "Connecting", detail: "Waiting for the agent's first message." };
 
 export function VerdictCard() {
   const { state: agent, link } = live();
-  const { tone, headline, detail } = agent === undefined ? NOT_YET : verdictOf(agent);
+  const { tone, headline, detail } = agent === undefined ? NOT_YET : pageVerdict(agent);
   const report = agent?.scan?.report;
   // A runtime that does not answer has no sandboxes to count.
   const known = report?.runtime.reachable === true ? report : undefined;

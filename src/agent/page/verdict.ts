@@ -1,7 +1,8 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { countByKind } from "../../report/count-by-kind.ts";
+import { count } from "../../report/text.ts";
 import type { WireSighting, WireState } from "./wire.ts";
-import { count, listed } from "./words.ts";
+import { listed } from "./words.ts";
 
 /** `good`: nothing to do. `busy`: the agent heals it. `bad`: manual steps are needed. `unsure`: unknown. */
 export type Tone = "good" | "busy" | "bad" | "unsure";
@@ -13,7 +14,7 @@ export interface Verdict {
 }
 
 /** The page in one glance. */
-export function verdictOf(state: WireState): Verdict {
+export function pageVerdict(state: WireState): Verdict {
   const { scan, sightings, node } = state;
   if (scan === undefined) {
     const detail = `The agent on ${node} has started its first scan.`;

@@ -1,13 +1,5 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 
-export function count(number: number, singular: string, plural = `${singular}s`): string {
-  return `${number} ${number === 1 ? singular : plural}`;
-}
-
-export function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
-}
-
 /** "1 healed, 2 waiting": what is there, and only that. */
 export function listed(parts: readonly (readonly [number, string])[]): string {
   return parts

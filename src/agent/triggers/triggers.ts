@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { placesAt } from "../../distributions/index.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { valueOr } from "../../host/source.ts";
-import { watchDirectories as watchFiles } from "../../keeper/directory-watch.ts";
+import { watchDirectories } from "../../keeper/directory-watch.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
@@ -28,7 +28,7 @@ interface Triggers {
 
 export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions): Triggers {
   const stop = new AbortController();
-  const directories = watchDirectories(onHint);
+  const directories = directoryHints(onHint);
   const logs = watchLogFiles(onHint);
   const journal = followJournald({ hostRoot: where.hostRoot, onHint, warn, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
@@ -78,8 +78,8 @@ export interface DirectoryWatch {
 }
 
 /** A directory that cannot be watched gives no hints: the periodic scan covers it. */
-export function watchDirectories(onHint: OnHint): DirectoryWatch {
-  const watch = watchFiles((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
+export function directoryHints(onHint: OnHint): DirectoryWatch {
+  const watch = watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
   return {
     refresh: (paths) => {
       watch.refresh(paths);

@@ -8,14 +8,14 @@ const CHUNK = 1024 * 1024;
 /** Checksum of the executable on the host; undefined if it does not exist. */
 export function executableOnHost(hostRoot: string, path: string): string | undefined {
   try {
-    return sha256Of(resolveOnHost(hostRoot, path, "follow"));
+    return checksumOfFile(resolveOnHost(hostRoot, path, "follow"));
   } catch (thrown) {
     if (errorCode(thrown) === "ENOENT" || errorCode(thrown) === "ENOTDIR") return undefined;
     throw thrown;
   }
 }
 
-export function sha256Of(path: string): string {
+export function checksumOfFile(path: string): string {
   const hash = sha256();
   const buffer = Buffer.allocUnsafe(CHUNK);
   const fd = openSync(path, "r");

@@ -1,5 +1,5 @@
 import type { Candidate } from "../../evidence/candidates.ts";
-import { blockingResults, brokenInWords, quarantineStep } from "../../evidence/corrupt-files.ts";
+import { blockingResults, brokenInWords, stepToQuarantine } from "../../evidence/corrupt-files.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { containerdBehaviour } from "../../evidence/versions.ts";
@@ -99,7 +99,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         summary: `CNI DEL cannot read the cached result of network ${first.network}, so every stop and every removal fails; kubelet repeats the same call forever`,
         evidence: broken.map((file) => ({ source: "cni", fact: brokenInWords(file) })),
         path: first.path,
-        cure: broken.map(quarantineStep),
+        cure: broken.map(stepToQuarantine),
       }),
     ];
   });

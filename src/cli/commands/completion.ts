@@ -1,7 +1,35 @@
 import { buildCommand } from "@stricli/core";
-import { SCRIPTS, SHELLS, type Shell } from "../completion/scripts.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Context } from "./index.ts";
+
+/** Each script gets its words from the executable, so that it never has to be updated. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
+type Shell = (typeof SHELLS)[number];
+
+/** The hidden command for completion; never shown in help. */
+export const COMPLETE = "__complete";
+
+export const SCRIPTS: Readonly<Record<Shell, string>> = {
+  bash: `# bash completion for unghost
+_unghost() {
+  # Not compgen -W, which expands what it is given.
+  mapfile -t COMPREPLY < <(unghost ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _unghost unghost
+`,
+  zsh: `#compdef unghost
+# zsh completion for unghost
+_unghost() {
+  local -a candidates
+  candidates=(\${(f)"$(unghost ${COMPLETE} "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  compadd -a candidates || _files
+}
+if [ "$funcstack[1]" = "_unghost" ]; then _unghost "$@"; else compdef _unghost unghost; fi
+`,
+  fish: `# fish completion for unghost
+complete -c unghost -f -a '(unghost ${COMPLETE} (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`,
+};
 
 type NoFlags = Readonly<Record<string, never>>;
 

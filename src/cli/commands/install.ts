@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { hostWriter } from "../../boot/install/apply.ts";
 import { CHOICES, type Choice, detect } from "../../boot/install/detect.ts";
 import type { Host } from "../../boot/install/distribution.ts";
-import { executableOnHost, sha256Of } from "../../boot/install/executable.ts";
+import { checksumOfFile, executableOnHost } from "../../boot/install/executable.ts";
 import type { HookSettings } from "../../boot/install/hook-command.ts";
 import { hostFiles } from "../../boot/install/host-files.ts";
 import { type InstallPlan, planInstall } from "../../boot/install/install-plan.ts";
@@ -111,7 +111,7 @@ export async function runInstall(options: InstallOptions, io: HookIo): Promise<E
     return ExitCode.refused;
   }
   const plan = planInstall(host, settings, hostFiles(options.hostRoot), {
-    own: sha256Of(options.execPath),
+    own: checksumOfFile(options.execPath),
     there: executableOnHost(options.hostRoot, settings.program),
   });
   io.stdout(planLines(host, plan, options));

@@ -1,4 +1,4 @@
-import { ELEMENT_BYTES, PAGE_HEADER_BYTES, uint64, viewOf } from "./layout.ts";
+import { dataViewOf, ELEMENT_BYTES, PAGE_HEADER_BYTES, uint64 } from "./layout.ts";
 
 export interface LeafElement {
   readonly key: Uint8Array;
@@ -60,7 +60,7 @@ function elementsOf<T>(
   const elements: T[] = [];
   let free = PAGE_HEADER_BYTES + count * ELEMENT_BYTES;
   if (free > page.length) return { elements, problem: `claims ${count} elements, more than fit into it` };
-  const view = viewOf(page);
+  const view = dataViewOf(page);
   let previous: Uint8Array | undefined;
   for (let index = 0; index < count; index += 1) {
     const at = PAGE_HEADER_BYTES + index * ELEMENT_BYTES;

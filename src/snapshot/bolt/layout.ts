@@ -26,7 +26,7 @@ const KIND_OF_FLAGS: ReadonlyMap<number, PageKind> = new Map([
 
 /** Needs at least PAGE_HEADER_BYTES. */
 export function pageHeader(bytes: Uint8Array): PageHeader {
-  const view = viewOf(bytes);
+  const view = dataViewOf(bytes);
   return {
     id: uint64(view, 0),
     kind: KIND_OF_FLAGS.get(view.getUint16(8, true)) ?? "unknown",
@@ -35,7 +35,7 @@ export function pageHeader(bytes: Uint8Array): PageHeader {
   };
 }
 
-export function viewOf(bytes: Uint8Array): DataView {
+export function dataViewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 

@@ -1,4 +1,4 @@
-import { PAGE_HEADER_BYTES, uint64, viewOf } from "./layout.ts";
+import { dataViewOf, PAGE_HEADER_BYTES, uint64 } from "./layout.ts";
 import type { ByteSource } from "./stable-file.ts";
 
 /** Content of a meta page. */
@@ -67,7 +67,7 @@ function metaAt(source: ByteSource, offset: number): Meta | string {
   if (offset + META_END > source.size) return "lies beyond the end of the file";
   const bytes = source.read(offset + PAGE_HEADER_BYTES, META_BYTES);
   if (!(bytes instanceof Uint8Array)) return bytes.failure;
-  const view = viewOf(bytes);
+  const view = dataViewOf(bytes);
   if (view.getUint32(0, true) !== MAGIC) return "is no meta page of a bolt file (wrong magic number)";
   const version = view.getUint32(4, true);
   if (version !== VERSION) return `is of format version ${version} where ${VERSION} is known`;

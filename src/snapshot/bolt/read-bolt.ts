@@ -2,11 +2,11 @@ import { branchElements, type Elements, type LeafElement, leafElements } from ".
 import {
   BUCKET_HEADER_BYTES,
   type Damage,
+  dataViewOf,
   PAGE_HEADER_BYTES,
   type PageHeader,
   pageHeader,
   uint64,
-  viewOf,
 } from "./layout.ts";
 import { type Meta, readMeta } from "./meta.ts";
 import type { ByteSource } from "./stable-file.ts";
@@ -125,7 +125,7 @@ function walkBucket(walk: Walk, id: number, { key, value }: LeafElement, place: 
     return;
   }
   const inside = enter(walk, textOf(key), place);
-  const root = uint64(viewOf(value), 0);
+  const root = uint64(dataViewOf(value), 0);
   if (root === 0) walkInline(walk, id, value.subarray(BUCKET_HEADER_BYTES), inside);
   else walkPage(walk, root, inside);
 }
@@ -173,7 +173,7 @@ function checkFreelist(meta: Meta, pages: PageReader, report: (damage: Damage) =
   const page = pages.read(meta.freelist, ["freelist"]);
   if (page === undefined) return;
   const { header, bytes } = page;
-  const view = viewOf(bytes);
+  const view = dataViewOf(bytes);
   const isLong = header.count === COUNT_IS_FIRST;
   const count = isLong ? uint64(view, PAGE_HEADER_BYTES) : header.count;
   const start = PAGE_HEADER_BYTES + (isLong ? ID_BYTES : 0);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { verdictOf } from "../../../src/agent/page/verdict.ts";
+import { pageVerdict } from "../../../src/agent/page/verdict.ts";
 import type { AgentState, Standing } from "../../../src/agent/state.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { ghostState, healthyState, onTheWire, sighting } from "./agent-states.ts";
@@ -9,7 +9,7 @@ const OBSERVED: Standing = { kind: "observed", message: "policy" };
 const UNREAD = scanOf({ report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused" }] } });
 
 describe("verdict headline", () => {
-  const cases: readonly (readonly [string, AgentState, ReturnType<typeof verdictOf>])[] = [
+  const cases: readonly (readonly [string, AgentState, ReturnType<typeof pageVerdict>])[] = [
     [
       "before the first scan",
       freshState({ node: "n1" }),
@@ -47,6 +47,6 @@ describe("verdict headline", () => {
     ],
   ];
   test.each(cases)("%s", (_name, state, verdict) => {
-    expect(verdictOf(onTheWire(state))).toEqual(verdict);
+    expect(pageVerdict(onTheWire(state))).toEqual(verdict);
   });
 });

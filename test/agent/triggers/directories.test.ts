@@ -1,13 +1,13 @@
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type DirectoryWatch, watchDirectories } from "../../../src/agent/triggers/triggers.ts";
+import { type DirectoryWatch, directoryHints } from "../../../src/agent/triggers/triggers.ts";
 import { tempDir } from "../../snapshot/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
 function watching(): { readonly watch: DirectoryWatch; readonly seen: Hints; readonly dir: string } {
   const seen = hints();
-  const watch = watchDirectories(seen.onHint);
+  const watch = directoryHints(seen.onHint);
   onTestFinished(() => watch.close());
   return { watch, seen, dir: join(tempDir(), "results") };
 }

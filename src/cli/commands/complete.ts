@@ -5,13 +5,13 @@ import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/
 import { printable } from "../../host/printable.ts";
 import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/natural-order.ts";
-import { COMMAND_NAMES, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { kebab } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
-import { SHELLS } from "./scripts.ts";
+import { SHELLS } from "./completion.ts";
+import { COMMAND_NAMES, commandNamed } from "./index.ts";
 
 /** Sources of node-specific words. */
 interface CompletionSources {
