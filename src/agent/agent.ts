@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { classById } from "../classes/index.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
@@ -40,7 +39,7 @@ interface AgentOptions {
   readonly diagnosis: DiagnosisPolicy;
   /** The effective policy: it may change between two scans, which the event `config` announces. */
   readonly policy: () => AgentPolicy;
-  readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
+  readonly session: Omit<SessionOptions, "lockWaitMs">;
   readonly concurrency: number;
   readonly exporters: Omit<ExportersOptions, "store" | "readyWithinMs" | "onListening" | "warn">;
   readonly interruption: Interruption;
@@ -158,7 +157,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
 /** Recovers interrupted runs from the journal before the first scan, and returns the ids that they were removing. */
 async function finishEarlierRuns({ session, log }: AgentOptions): Promise<ReadonlySet<string>> {
   try {
-    const settled = await settleEarlierRuns({ ...session, sleep, lockWaitMs: 0 });
+    const settled = await settleEarlierRuns({ ...session, lockWaitMs: 0 });
     if (!settled.ok) log.warn({ reason: settled.refusal.message }, "recovery of earlier runs postponed");
     else if (settled.value.length > 0) log.info({ recoveries: settled.value }, "earlier runs recovered");
     return await unfinishedRemovals(session.stateDir, session.uid);

@@ -4,15 +4,11 @@ import { classById } from "../classes/index.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { Planned } from "../plan/scan.ts";
-import type { NodeReport } from "../report/node-report.ts";
 import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
 /** Numbers that are not in the report, computed before the snapshot is dropped. */
-export function countsOf(
-  { snapshot, diagnosis }: Pick<Planned, "snapshot" | "diagnosis">,
-  report: NodeReport,
-): NodeCounts {
+export function countsOf({ snapshot, diagnosis }: Pick<Planned, "snapshot" | "diagnosis">): NodeCounts {
   const { view } = diagnosis;
   const { cni } = snapshot;
   const counted = (as: FailureClass["countedAs"]): number =>
@@ -26,7 +22,6 @@ export function countsOf(
     leases: valueOr(cni.hostLocal, []).flatMap((network) => leaseCounts(network, valueOr(cni.results, []), view)),
     leftoverContainers: counted("leftoverContainers"),
     volumeAttachmentsStuck: counted("volumeAttachmentsStuck"),
-    crashLoopingPods: report.crashLoops?.pods ?? 0,
   };
 }
 

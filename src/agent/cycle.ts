@@ -85,7 +85,7 @@ export function openCycle(tools: CycleTools): Cycle {
     newestMs = Math.max(newestMs, seen.startedAtMs);
     const { sightings } = store.state();
     const report = withOwnHealing(withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan), sightings);
-    const counts = countsOf(seen, report);
+    const counts = countsOf(seen);
     const now = momentNow();
     apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
     const dueAtMs = pendingDueAtMs(seen, now);

@@ -14,7 +14,7 @@ import type { AgentPolicy } from "./policy/agent-policy.ts";
 export interface RetentionOptions {
   /** The effective policy. */
   readonly policy: () => AgentPolicy;
-  readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
+  readonly session: Omit<SessionOptions, "lockWaitMs">;
   readonly log: Logger;
   /** Default one hour. */
   readonly everyMs?: number;
@@ -55,7 +55,7 @@ async function pruneOnce({ policy, session, log }: RetentionOptions): Promise<vo
   const olderThan = new Date(session.clock().getTime() - quarantineRetentionMs);
   // The id contains the time: the journal is read only if an entry is due.
   if (!quarantineIds(stateDir.value).some((id) => timeOf(id) < olderThan)) return;
-  const opened = await openHealSession({ ...session, sleep, lockWaitMs: 0 });
+  const opened = await openHealSession({ ...session, lockWaitMs: 0 });
   if (!opened.ok) {
     log.info({ reason: opened.refusal.message }, "quarantine not pruned");
     return;

@@ -47,7 +47,6 @@ export interface NodeCounts {
   readonly leases: readonly LeaseCount[];
   readonly leftoverContainers: number;
   readonly volumeAttachmentsStuck: number;
-  readonly crashLoopingPods: number;
 }
 
 export interface CacheFileCount {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { classes } from "../classes/index.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { isBroken } from "../evidence/corrupt-files.ts";
@@ -37,14 +36,14 @@ export async function brokenCaches(
  */
 export async function clearBrokenCaches(
   options: CachePlaces,
-  sessionOptions: Omit<SessionOptions, "sleep">,
+  sessionOptions: SessionOptions,
   bootStartedAt: Date,
   deadline: AbortSignal,
 ): Promise<number> {
   const { hostRoot } = options;
   const broken = await brokenCaches(options, bootStartedAt, deadline);
   if (broken.length === 0) return 0;
-  const session = await openHealSession({ ...sessionOptions, sleep });
+  const session = await openHealSession(sessionOptions);
   if (!session.ok) return 0;
   try {
     let moved = 0;

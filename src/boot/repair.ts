@@ -1,6 +1,5 @@
 import { copyFile, open } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { diagnoseOffline } from "../diagnose/offline.ts";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
 import { resolveOnHost } from "../host/host-paths.ts";
@@ -16,7 +15,7 @@ export interface RepairOptions {
   readonly hostRoot: string;
   readonly cniCacheDir: string;
   readonly runDir: string;
-  readonly session: Omit<SessionOptions, "sleep">;
+  readonly session: SessionOptions;
   readonly deadlineMs: number;
 }
 
@@ -57,7 +56,7 @@ const CALL_MS = 30_000;
 
 /** Removes the chosen records through containerd's own API, with CRI disabled; the file is copied first. */
 export async function repair(plan: RepairPlan & { readonly kind: "plan" }, options: RepairOptions): Promise<Repaired> {
-  const session = await openHealSession({ ...options.session, sleep });
+  const session = await openHealSession(options.session);
   if (!session.ok) return { kind: "failed", reason: `${session.refusal.message} ${session.refusal.next}` };
   const { journal, stateDir } = session.value;
   try {

@@ -16,7 +16,7 @@ export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot"
 export function sessionOptions(
   settings: Pick<NodeSettings, "hostRoot" | "stateDir">,
   by: Actor = "cli",
-): Omit<SessionOptions, "sleep"> {
+): SessionOptions {
   return {
     stateDir: stateDirOf(settings),
     hostRoot: settings.hostRoot,

@@ -21,7 +21,7 @@ export interface RunOptions extends ScanOptions {
   /** What of a plan may be executed now; everything by default. */
   readonly narrow?: (planned: Planned) => Plan;
   readonly sinks: Sinks;
-  readonly session: Omit<SessionOptions, "sleep">;
+  readonly session: SessionOptions;
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
@@ -61,7 +61,7 @@ export async function run(shown: Planned, options: RunOptions): Promise<Outcome<
   // Starts reading the facts for the proofs while the session opens.
   runtime.facts.begin();
   try {
-    const opened = await openHealSession({ ...sessionOptions, sleep });
+    const opened = await openHealSession(sessionOptions);
     if (!opened.ok) return opened;
     const session = opened.value;
     try {

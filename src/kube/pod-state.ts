@@ -9,7 +9,6 @@ export interface PodState {
   readonly controller?: string;
   /** Why its containers do not run, such as CrashLoopBackOff. */
   readonly waiting?: readonly string[];
-  readonly restarts?: number;
   /** Containers that ended with an error; missing if none did, or if the pod has finished. */
   readonly crash?: Crash;
   readonly csi?: CsiMounts;
@@ -41,14 +40,12 @@ export function podState(pod: Pod): PodState {
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true)?.kind;
   const statuses = status?.containerStatuses ?? [];
   const waiting = statuses.flatMap(({ state }) => state?.waiting?.reason ?? []);
-  const restarts = statuses.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0);
   const crash = crashOf(pod);
   const csi = csiMounts(pod);
   return {
     ...(sandboxUid(pod) === metadata.uid ? {} : { objectUid: metadata.uid }),
     controller,
     ...(waiting.length === 0 ? {} : { waiting }),
-    ...(restarts === 0 ? {} : { restarts }),
     crash,
     csi,
   };

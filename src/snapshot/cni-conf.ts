@@ -144,7 +144,6 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
     network: conf.network,
     cniVersion: conf.cniVersion,
     plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: isInstalled(root, searched, type) })),
-    loopbackFound: isInstalled(root, binDirs, "loopback"),
     multus,
   };
 }

@@ -40,7 +40,7 @@ const SIGNS: readonly Sign[] = [
 const LONGEST_QUOTE = 300;
 
 /** `priority,sequence,microseconds,flags;text`. Lines that start with a space continue the previous one. */
-const RECORD = /^\d+,(\d+),(\d+),[^;\n]*;(.*)$/m;
+const RECORD = /^\d+,(\d+),\d+,[^;\n]*;(.*)$/m;
 
 /** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
 export async function readKernelLog({
@@ -96,10 +96,9 @@ class Tally {
   }
 
   #note({ kind, line }: Sign, record: string): void {
-    const [, , microseconds, text = ""] = RECORD.exec(record) ?? [];
-    if (microseconds === undefined || !line.test(text)) return;
-    const last = { text: text.slice(0, LONGEST_QUOTE), secondsAfterBoot: Number(microseconds) / 1e6 };
-    this.#signs[kind] = { count: this.#signs[kind].count + 1, last };
+    const [, , text] = RECORD.exec(record) ?? [];
+    if (text === undefined || !line.test(text)) return;
+    this.#signs[kind] = { count: this.#signs[kind].count + 1, last: text.slice(0, LONGEST_QUOTE) };
   }
 }
 

@@ -8,12 +8,6 @@ import type { KnownPod } from "./types/kubernetes.ts";
 
 export const DEFAULT_POD_LOGS = "/var/log/pods";
 
-/** A pod that the kubelet has not finished with, including static ones. */
-export interface KubeletPod extends KnownPod {
-  readonly hasVolumes: boolean;
-  readonly hasContainers: boolean;
-}
-
 /** API UIDs, and the bare hashes that static pods have instead. */
 const POD_UID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$/;
 
@@ -27,7 +21,7 @@ export function readKubeletDirs(where: {
   readonly kubeletRoots: readonly string[];
   /** `<namespace>_<pod>_<uid>` below map UIDs to names. */
   readonly podLogs: string;
-}): Source<readonly KubeletPod[]> {
+}): Source<readonly KnownPod[]> {
   for (const kubeletRoot of where.kubeletRoots) {
     const dir = `${kubeletRoot}/pods`;
     const opened = resolveOnHost(where.root, dir, "keep");
@@ -39,7 +33,7 @@ export function readKubeletDirs(where: {
     if (trust.kind === "refused") return failed(`the kubelet's ${dir} is not used: ${trust.detail} (${trust.next})`);
 
     const names = readPodNames(where.root, where.podLogs);
-    const pods: KubeletPod[] = [];
+    const pods: KnownPod[] = [];
     const oddities: Oddity[] = listing.undecodable.map((name) => ({
       path: `${dir}/${name}`,
       reason: "its name is not valid UTF-8",
@@ -53,18 +47,11 @@ export function readKubeletDirs(where: {
       }
       const uid = podUid(name);
       const { namespace, pod } = names.get(uid) ?? {};
-      pods.push({ namespace, name: pod, uid, ...partsOf(`${opened}/${name}`) });
+      pods.push({ namespace, name: pod, uid });
     }
     return read(pods, oddities);
   }
   return absent(`no kubelet has a directory of pods here: searched ${where.kubeletRoots.join(", ")}`);
-}
-
-function partsOf(podDir: string): { readonly hasVolumes: boolean; readonly hasContainers: boolean } {
-  const listing = listDirectory(podDir);
-  const has = (part: string) =>
-    listing.kind === "listed" && listing.entries.some(({ name, kind }) => name === part && kind === "directory");
-  return { hasVolumes: has("volumes"), hasContainers: has("containers") };
 }
 
 /** Errors are ignored: names are optional, the UIDs are the facts. */

@@ -5,7 +5,7 @@ import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from ".
 import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { podUid } from "./ids.ts";
-import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
+import { DEFAULT_POD_LOGS, readKubeletDirs } from "./kubelet-dirs.ts";
 import { findKubeletServer } from "./kubelet-server.ts";
 import { isSameMachine } from "./same-machine.ts";
 import type { KnownPod, Kubernetes } from "./types/kubernetes.ts";
@@ -43,7 +43,7 @@ export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernet
  */
 async function askKubeletInstead(
   asking: Promise<ClusterAnswer | undefined>,
-  dirs: Source<readonly KubeletPod[]>,
+  dirs: Source<readonly KnownPod[]>,
   { root, env, timeoutMs }: KubernetesPlaces,
 ): Promise<ListedPods> {
   if (dirs.status !== "read") return { pods: [] };
@@ -79,7 +79,7 @@ function soonKnown(hasDeadSandboxes: Promise<boolean>, timeoutMs: number): Promi
   return Promise.race([hasDeadSandboxes, sleep(timeoutMs / 4, true, { ref: false })]);
 }
 
-function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kubernetes {
+function fromApi(facts: ClusterFacts, dirs: Source<readonly KnownPod[]>): Kubernetes {
   const pods = facts.pods.map(({ uid, ...pod }): KnownPod => ({ ...pod, uid: podUid(uid) }));
   return {
     source: "api",
@@ -101,14 +101,14 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
 const MANIFEST_HASH = /^[0-9a-f]{32}$/;
 
 /** Kubelet runs static pods before, and without, reporting them to the API: for these its directories decide. */
-function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KubeletPod[]>): readonly KnownPod[] {
+function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KnownPod[]>): readonly KnownPod[] {
   if (dirs.status !== "read") return [];
   const mirrored = new Set(known.map(({ uid }) => uid));
   return dirs.value.filter(({ uid }) => MANIFEST_HASH.test(uid) && !mirrored.has(uid));
 }
 
 function fromKubelet(
-  dirs: Source<readonly KubeletPod[]>,
+  dirs: Source<readonly KnownPod[]>,
   listed: ListedPods,
   apiProblem: string | undefined,
 ): Kubernetes {
@@ -127,7 +127,7 @@ function fromKubelet(
 }
 
 /** The kubelet's list has more about a pod than its directory. */
-function joined(dirs: readonly KubeletPod[], listed: readonly KnownPod[]): readonly KnownPod[] {
+function joined(dirs: readonly KnownPod[], listed: readonly KnownPod[]): readonly KnownPod[] {
   const uids = new Set(listed.map(({ uid }) => uid));
   return [...listed, ...dirs.filter(({ uid }) => !uids.has(uid))];
 }

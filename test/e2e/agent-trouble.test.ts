@@ -44,7 +44,6 @@ describe("the agent with errors around it", { timeout: GUARD_MS * 2 }, () => {
       own: ownIdentity(),
       clock: () => new Date(),
       random: Math.random,
-      sleep,
       lockWaitMs: 0,
     });
     if (!session.ok) throw new Error(session.refusal.message);

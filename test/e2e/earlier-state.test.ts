@@ -19,7 +19,7 @@ import { tempDir } from "../support/temp-dir.ts";
 import { type AgentLine, BY_TRIGGERS_ALONE, type RunningAgent, startAgent } from "./running-agent.ts";
 import { GUARD_MS, simulatedNode, unghost } from "./unghost.ts";
 
-/** State directories that earlier builds left on a lab node: scripts/record-state.ts. */
+/** The state directory that each release left on a lab node: scripts/record-state.ts. */
 const STATES = "test/e2e/states";
 const BUILDS = readdirSync(STATES);
 
@@ -110,7 +110,7 @@ describe.each(BUILDS)("state of build %s", (build) => {
   test("the agent's budgets and timeline are read", () => {
     const { state } = rootWith(build);
     const recorded = JSON.parse(readFileSync(join(state, "timeline.json"), "utf8")) as { points: { minute: number }[] };
-    const now = new Date((recorded.points[0]?.minute ?? 0) * 1000);
+    const now = new Date((recorded.points.at(-1)?.minute ?? 0) * 1000);
     const problems: string[] = [];
 
     const { book } = openAttempts({

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { JournalAction } from "../../src/evidence/step.ts";
 import type { HealContext, SessionOptions } from "../../src/heal/execution/session.ts";
@@ -115,7 +114,6 @@ export function sessionOf(stateDir: string): SessionOptions {
     own: ownIdentity(),
     clock: () => new Date(),
     random: Math.random,
-    sleep,
     lockWaitMs: 0,
   };
 }

@@ -50,7 +50,6 @@ describe("readCniConf", () => {
           { type: "bridge", binaryFound: false },
           { type: "host-local", binaryFound: true },
         ],
-        loopbackFound: true,
       },
     });
   });

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { findStateDir } from "../../heal/files/state-dir.ts";
+import { isKernelLocked } from "../../heal/locks/kernel-lock.ts";
 import { type Outcome, ok, refuse } from "../../heal/outcome.ts";
 import { errorCode } from "../../host/system-error.ts";
 import { receiptPath } from "./files.ts";
@@ -48,7 +49,7 @@ export async function mayPurge(
   const found = await findStateDir(join(hostRoot, stateDir), uid);
   if (!found.ok) return found;
   if (found.value === undefined) return ok("absent");
-  const { root, quarantine } = found.value;
+  const { root, quarantine, lock } = found.value;
   const names = await readdir(root);
   if (names.length > 0 && !names.some((name) => STATE_ENTRIES.includes(name))) {
     return refuse(
@@ -57,8 +58,8 @@ export async function mayPurge(
     );
   }
   if (force) return ok("there");
-  if (names.includes("lock")) {
-    return refuse(`${root} is locked: a run is under way, or was cut off.`, "Wait for it, or use --force.");
+  if (await isKernelLocked(lock)) {
+    return refuse(`${root} is locked: a run is under way.`, "Wait for it, or use --force.");
   }
   const kept = await namesIn(quarantine);
   if (kept.length === 0) return ok("there");

@@ -123,6 +123,6 @@ function kernelEvidence(kernel: KernelFacts | undefined): readonly Evidence[] {
     .filter(([{ count }]) => count > 0)
     .map(([{ count, last }, words]) => ({
       source: "kernel",
-      fact: `${count} ${words} ${since}; the last: ${last?.text ?? ""}`,
+      fact: `${count} ${words} ${since}; the last: ${last ?? ""}`,
     }));
 }

@@ -17,12 +17,10 @@ import { watchConfigFile } from "../settings/watch.ts";
 import { sessionOptions } from "../state.ts";
 import { checkClassNames } from "../targets.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
-  docs: {
-    brief: "Run as a daemon: watch this node and heal ghosts as they appear. Exit 3: another agent runs on this node",
-  },
+  docs: NO_BRIEF,
   parameters: { flags: { ...agentNodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
   func: async function (flags) {
     this.finish(await runAgentCommand(flags, this.io));

@@ -19,10 +19,10 @@ import { onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.t
 import { type NodeSettings, resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const bootCommand = buildCommand<BootFlags, [], Context>({
-  docs: { brief: "Heal once per boot, before or right after the runtime starts. Exit 0 always, unless --strict" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...nodeFlags,

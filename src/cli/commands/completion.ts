@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { ExitCode } from "../exit-codes.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 /** Each script gets its words from the executable, so that it never has to be updated. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -34,7 +34,7 @@ complete -c unghost -f -a '(unghost ${COMPLETE} (commandline -opc)[2..-1] (comma
 type NoFlags = Readonly<Record<string, never>>;
 
 export const completionCommand = buildCommand<NoFlags, [Shell], Context>({
-  docs: { brief: "Print a completion script for bash, zsh or fish" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {},
     positional: {

@@ -9,10 +9,10 @@ import { agentOverrides, checkAgent } from "../settings/policy.ts";
 import { configPath, type GivenSettings, givenSettings, nodeSettings, readConfigFile } from "../settings/read.ts";
 import { type AgentFlags, agentFlags, NODE, type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { checkClassNames } from "../targets.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const configCommand = buildCommand<ConfigFlags, [], Context>({
-  docs: { brief: "Show the configuration that holds, and where each value comes from. Exit 0, or 64 when it is wrong" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...nodeFlags,

@@ -20,10 +20,10 @@ import { type NodeSettings, resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, sourceFlags } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const doctorCommand = buildCommand<NodeFlags, [], Context>({
-  docs: { brief: "Show what unghost can read and do here, and why not. Exit 0 everything, 1 something is missing" },
+  docs: NO_BRIEF,
   parameters: { flags: sourceFlags, aliases: nodeFlagAliases },
   func: async function (flags) {
     this.finish(await runDoctor(flags, this.io));

@@ -16,7 +16,7 @@ import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { nodeFlags } from "../settings/table.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface ExplainFlags {
   readonly journal?: boolean;
@@ -25,7 +25,7 @@ interface ExplainFlags {
 }
 
 export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
-  docs: { brief: "Explain an error line: class, cause, cure. Needs no node. Exit 0 recognised, 1 not" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),

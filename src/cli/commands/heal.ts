@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
@@ -31,10 +30,10 @@ import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({
-  docs: { brief: "Heal what is proven stuck. Exit 0 nothing left, 1 something left, 2 scan failed, 3 refused" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...nodeFlags,
@@ -213,7 +212,7 @@ function exitOf({ verdict }: Diagnosis): ExitCode {
 
 /** Returns true if open entries of a killed run were closed, and the node has to be scanned again. */
 async function settledEarlierRuns(settings: NodeSettings, io: Io): Promise<boolean> {
-  const settled = await settleEarlierRuns({ ...sessionOptions(settings), sleep });
+  const settled = await settleEarlierRuns(sessionOptions(settings));
   if (!settled.ok) {
     io.stderr(`What an earlier run left open stays so: ${settled.refusal.message} ${settled.refusal.next}\n`);
     return false;

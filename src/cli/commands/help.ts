@@ -4,13 +4,13 @@ import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { noSuchCommand } from "../no-such-command.ts";
 import { kebab, nodeFlags } from "../settings/table.ts";
-import { type Context, commandNamed } from "./index.ts";
-import { COMMAND_NOTES } from "./notes.ts";
+import { type Context, commandNamed, NO_BRIEF } from "./index.ts";
+import { COMMAND_NOTES, type CommandNotes } from "./notes.ts";
 
 type NoFlags = Readonly<Record<string, never>>;
 
 export const helpCommand = buildCommand<NoFlags, [string?], Context>({
-  docs: { brief: "Show help for a command" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {},
     positional: {
@@ -52,20 +52,15 @@ function renderOverview(columns: number): string {
 }
 
 /** One command: usage, arguments, three examples, its own flags, then the common ones. */
-function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
+function renderCommandHelp(name: string, notes: CommandNotes, command: Command<Context>, columns: number): string {
   const width = Math.min(columns, MAX_COLUMNS);
-  const notes = COMMAND_NOTES.get(name);
   const flags = flagEntries(command);
   const own = flags.filter(({ isCommon }) => !isCommon);
   const common = flags.filter(({ isCommon }) => isCommon);
   const args = argumentEntries(command);
-  const words = notes?.usage === undefined ? args.map(({ usage: text }) => text) : [notes.usage];
+  const words = notes.usage === undefined ? args.map(({ usage: text }) => text) : [notes.usage];
   const usage = ["unghost", name, ...(flags.length > 0 ? ["[flags]"] : []), ...words];
-  const lines = [
-    wrap(`${notes?.summary ?? command.brief}.`, width),
-    "",
-    wrap(`Usage: ${usage.join(" ")}`, width, "  "),
-  ];
+  const lines = [wrap(`${notes.summary}.`, width), "", wrap(`Usage: ${usage.join(" ")}`, width, "  ")];
   const section = (title: string, rows: readonly (readonly [string, string])[]) => {
     if (rows.length > 0) lines.push("", `${title}:`, ...entries(rows, width));
   };
@@ -75,7 +70,7 @@ function renderCommandHelp(name: string, command: Command<Context>, columns: num
   );
   section(
     "Examples",
-    (notes?.examples ?? []).map(([line, purpose]) => [line, purpose]),
+    notes.examples.map(([line, purpose]) => [line, purpose]),
   );
   section(
     "Flags",
@@ -85,7 +80,7 @@ function renderCommandHelp(name: string, command: Command<Context>, columns: num
     "Common flags",
     common.map(({ label, brief }) => [label, brief]),
   );
-  if (notes !== undefined) lines.push("", wrap(`Exit codes: ${notes.exits}`, width, "  "));
+  lines.push("", wrap(`Exit codes: ${notes.exits}`, width, "  "));
   return `${lines.join("\n")}\n`;
 }
 
@@ -139,15 +134,16 @@ function entries(rows: readonly (readonly [string, string])[], width: number): r
 
 /** Help for one command, or the overview. */
 export async function showHelp(name: string | undefined, io: Io): Promise<ExitCode> {
-  const command = name === undefined ? undefined : await commandNamed(name);
-  if (name !== undefined && command === undefined) {
+  if (name === undefined) {
+    io.stdout(renderOverview(io.columns));
+    return ExitCode.ok;
+  }
+  const command = await commandNamed(name);
+  const notes = COMMAND_NOTES.get(name);
+  if (command === undefined || notes === undefined) {
     io.stderr(`${noSuchCommand(name)}\n`);
     return ExitCode.usage;
   }
-  io.stdout(
-    name === undefined || command === undefined
-      ? renderOverview(io.columns)
-      : renderCommandHelp(name, command, io.columns),
-  );
+  io.stdout(renderCommandHelp(name, notes, command, io.columns));
   return ExitCode.ok;
 }

@@ -14,14 +14,14 @@ import { positive } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface HistoryFlags extends StateFlags {
   readonly limit?: number;
 }
 
 export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
-  docs: { brief: "Show what unghost did on this node" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...stateFlags,

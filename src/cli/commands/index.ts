@@ -35,9 +35,12 @@ export async function routesFor([first = ""]: readonly string[]): Promise<RouteM
   const command = await commandNamed(name);
   return buildRouteMap<string, Context>({
     routes: command === undefined ? {} : { [name]: command },
-    docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
+    docs: NO_BRIEF,
   });
 }
+
+/** stricli asks for a text that nothing shows: help, man page and completion use the command notes. */
+export const NO_BRIEF = { brief: "" } as const;
 
 export interface Context extends CommandContext {
   readonly io: Io;

@@ -16,7 +16,7 @@ import { onOff, positive, text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface InstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config"> {
   readonly agent?: boolean;
@@ -33,7 +33,7 @@ const DEFAULT_BIN_DIR = "/usr/local/bin";
 const DEFAULT_DEADLINE_SECONDS = 60;
 
 export const installCommand = buildCommand<InstallFlags, string[], Context>({
-  docs: { brief: "Install the boot hook for the distribution found. Exit 0 it is there, 1 it is not all, 3 refused" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       stateDir: nodeFlags.stateDir,

@@ -15,13 +15,10 @@ import type { Io } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { keeperFlags, type NodeFlags, nodeFlagAliases } from "../settings/table.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const keepCommand = buildCommand<KeepFlags, [], Context>({
-  docs: {
-    brief:
-      "Run as a daemon: sync files of CNI plugins to disk as they are written, so that a power cut leaves none empty. Writes nothing",
-  },
+  docs: NO_BRIEF,
   parameters: {
     flags: { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") },
     aliases: nodeFlagAliases,

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { openHealSession } from "../../heal/execution/session.ts";
 import { findStateDir } from "../../heal/files/state-dir.ts";
@@ -23,7 +22,7 @@ import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings } from "../settings/read.ts";
 import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface QuarantineFlags extends StateFlags {
   readonly olderThan?: string;
@@ -32,7 +31,7 @@ interface QuarantineFlags extends StateFlags {
 }
 
 export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context>({
-  docs: { brief: "List or delete what healing moved to quarantine" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
@@ -117,7 +116,7 @@ async function prune(
 }
 
 async function deleteEntries(settings: NodeSettings, ids: ReadonlySet<string>, io: Io): Promise<ExitCode> {
-  const session = await openHealSession({ ...sessionOptions(settings), sleep });
+  const session = await openHealSession(sessionOptions(settings));
   if (!session.ok) {
     io.stderr(`Nothing was deleted: ${session.refusal.message} ${session.refusal.next}\n`);
     return ExitCode.refused;

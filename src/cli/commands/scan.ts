@@ -20,13 +20,13 @@ import { showOneLine, showReport, type TableShape, takeLayout } from "../show-re
 import { stateDirOf } from "../state.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import { watchScan } from "../watch-scan.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
 
 type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
 
 export const scanCommand = buildCommand<Flags, string[], Context>({
-  docs: { brief: "Find ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 unknown" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...nodeFlags,

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { openHealSession, type SessionOptions } from "../../heal/execution/session.ts";
 import { findStateDir } from "../../heal/files/state-dir.ts";
@@ -13,14 +12,14 @@ import { onOff, SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type StateFlags, stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface UndoFlags extends StateFlags {
   readonly last?: boolean;
 }
 
 export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
-  docs: { brief: "Put a file back that healing had moved to quarantine. Exit 0 it is back, 1 it is not, 3 refused" },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       ...stateFlags,
@@ -40,7 +39,7 @@ export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
   },
 });
 
-export interface UndoOptions extends Omit<SessionOptions, "sleep"> {
+export interface UndoOptions extends SessionOptions {
   readonly target: { readonly id: string } | "last";
   readonly output: OutputFormat;
 }
@@ -58,7 +57,7 @@ export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "std
   if (found.ok && found.value === undefined) {
     return print({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
   }
-  const session = await openHealSession({ ...options, sleep });
+  const session = await openHealSession(options);
   if (!session.ok) {
     return print({ outcome: "refused", refusal: session.refusal }, options, io);
   }

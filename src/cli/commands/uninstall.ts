@@ -12,7 +12,7 @@ import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runComma
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlags } from "../settings/table.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 interface UninstallFlags
   extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "kubeconfig" | "node" | "noKube"> {
@@ -23,10 +23,7 @@ interface UninstallFlags
 }
 
 export const uninstallCommand = buildCommand<UninstallFlags, [], Context>({
-  docs: {
-    brief:
-      "Remove the boot hook, and the agent's condition from the node. Exit 0 nothing of it is left, 1 something is, 3 refused",
-  },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       stateDir: nodeFlags.stateDir,

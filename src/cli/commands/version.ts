@@ -4,10 +4,10 @@ import { ExitCode } from "../exit-codes.ts";
 import { parseGiven } from "../settings/read.ts";
 import { NODE, nodeFlags } from "../settings/table.ts";
 import { COMMIT, VERSION } from "../version.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const versionCommand = buildCommand<{ readonly output?: string }, [], Context>({
-  docs: { brief: "Show the version" },
+  docs: NO_BRIEF,
   parameters: { flags: { output: nodeFlags.output }, aliases: { o: "output" } },
   func: async function ({ output }) {
     const format = parseGiven(NODE.output, { value: output ?? NODE.output.byDefault, from: "--output" });

@@ -7,13 +7,10 @@ import type { Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type NodeFlags, nodeFlags } from "../settings/table.ts";
-import type { Context } from "./index.ts";
+import { type Context, NO_BRIEF } from "./index.ts";
 
 export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
-  docs: {
-    brief:
-      "Remove what agents published in the cluster: node conditions and leases. Exit codes: 0 removed, 1 something is left",
-  },
+  docs: NO_BRIEF,
   parameters: {
     flags: {
       namespace: text("Namespace of the agents (default unghost)", "NAME"),

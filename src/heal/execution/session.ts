@@ -17,7 +17,6 @@ export interface SessionOptions {
   readonly clock: () => Date;
   /** 0 ≤ x < 1, as Math.random. */
   readonly random: () => number;
-  readonly sleep: (milliseconds: number) => Promise<unknown>;
   /** How long to wait while another run holds the lock. */
   readonly lockWaitMs: number;
   readonly room?: RoomNeeded;
@@ -41,7 +40,7 @@ export interface HealSession extends HealContext {
 
 /** The preconditions of any change: a trusted directory, free space, the lock, the journal, and no open entries. */
 export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
-  const { own, clock, random, sleep, hostRoot } = options;
+  const { own, clock, random, hostRoot } = options;
   const stateDir = await openStateDir(options.stateDir, options.uid);
   if (!stateDir.ok) return stateDir;
   const room = await ensureRoom(stateDir.value.root, options.room);
@@ -53,7 +52,6 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     own,
     run,
     waitMs: options.lockWaitMs,
-    sleep,
   });
   if (!lock.ok) return lock;
   const journal = await openJournal({

@@ -26,20 +26,12 @@ export interface LogLimits {
 
 const DEFAULT_LIMITS: LogLimits = { bytesPerFile: 2 * 1024 * 1024, bytesInAll: 16 * 1024 * 1024 };
 
-export interface SavedLog {
-  readonly from: string;
-  readonly to: string;
-  readonly bytes: number;
-  /** Size of the original: larger than `bytes` if only its end was kept. */
-  readonly ofBytes: number;
-}
-
-/** `skipped`: what was skipped, and why. A log that exists and may not be copied is a refusal instead. */
+/** `saved`: paths of the node. `skipped`: what was skipped, and why. A log that exists and may not be copied is a refusal instead. */
 export type SaveLogsOutcome =
   | {
       readonly outcome: "saved";
       readonly id: JournalId;
-      readonly saved: readonly SavedLog[];
+      readonly saved: readonly string[];
       readonly skipped: readonly string[];
     }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
@@ -69,7 +61,7 @@ export async function saveLogs(context: HealContext, request: SaveLogsRequest): 
 }
 
 interface Copied {
-  readonly saved: readonly SavedLog[];
+  readonly saved: readonly string[];
   readonly skipped: readonly string[];
 }
 
@@ -107,7 +99,7 @@ async function copyAll(
   const entryDirectory = join(context.stateDir.quarantine, id);
   const logs = join(entryDirectory, "logs");
   const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);
-  const saved: SavedLog[] = [];
+  const saved: string[] = [];
   const skipped: string[] = [];
   let left = limits.bytesInAll;
   try {
@@ -127,10 +119,8 @@ async function copyAll(
             skipped.push(`${from} ${objection}`);
             continue;
           }
-          const to = join(target, file.name);
-          const bytes = await copyTail(source.directory.entry(file.name), to, room);
-          left -= bytes;
-          saved.push({ from, to, bytes, ofBytes: Number(file.identity.size) });
+          left -= await copyTail(source.directory.entry(file.name), join(target, file.name), room);
+          saved.push(from);
         }
       }
     }

@@ -1,6 +1,5 @@
 import { ftruncateSync, lstatSync, mkdirSync, readFileSync, readlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
 import { parseJson } from "../../host/json.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
@@ -14,8 +13,6 @@ const holderSchema = v.object({
   startedSecondsAfterBoot: v.number(),
   boot: v.string(),
   pidNamespace: v.string(),
-  /** Missing in files of versions without the kernel lock: there the file itself was the lock. */
-  kernelLock: v.optional(v.boolean()),
   /** The run id in the journal, if the holder writes one. */
   run: v.optional(v.string()),
 });
@@ -33,11 +30,7 @@ export interface RunLockOptions {
   readonly run?: string;
   /** How long to wait for another run; 0 fails at once. */
   readonly waitMs: number;
-  readonly sleep: (milliseconds: number) => Promise<unknown>;
 }
-
-/** Between two checks of a holder without a kernel lock. */
-const POLL_MS = 200;
 
 /** The holder, for messages. */
 interface LockWords {
@@ -60,18 +53,11 @@ export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock
  * file contains the holder only for the message.
  */
 async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
-  const { path, own, run, waitMs, sleep } = options;
-  for (let waited = 0; ; waited += POLL_MS) {
-    const lock = await takeKernelLock(path, Math.max(0, waitMs - waited));
-    if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
-    if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
-    const former = readHolder(path);
-    const isHeldByFile = former?.kernelLock !== true && former !== undefined && stateOfProcess(former, own) === "alive";
-    if (!isHeldByFile) return named(path, { ...own, kernelLock: true, run }, lock);
-    lock.release();
-    if (waited >= waitMs) return refuse(words.busy(holderWords(former, own), path), words.next, "lock");
-    await sleep(POLL_MS);
-  }
+  const { path, own, run, waitMs } = options;
+  const lock = await takeKernelLock(path, waitMs);
+  if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
+  if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
+  return named(path, { ...own, run }, lock);
 }
 
 function named(path: string, holder: Holder, { fd, release }: { fd: number; release: () => void }): Outcome<RunLock> {
@@ -147,7 +133,7 @@ export async function acquireAgentLock(hostRoot: string, uid: number): Promise<O
     return refuse(`${dir} cannot be used: ${describeError(thrown)}.`, next);
   }
   return await acquireLock(
-    { path: join(dir, "agent.lock"), own: ownIdentity(), waitMs: 0, sleep: pause },
+    { path: join(dir, "agent.lock"), own: ownIdentity(), waitMs: 0 },
     {
       busy: (holder, path) => `Another unghost agent runs on this node: ${holder} holds ${path}.`,
       next: "Stop that one first: two agents would heal the same sandboxes.",

@@ -29,7 +29,7 @@ export interface QuarantineRequest extends Omit<Intent, "action"> {
  * - `refused`: not touched on purpose. - `failed`: tried; the file is at its path unless the message states otherwise.
  */
 export type QuarantineOutcome =
-  | { readonly outcome: "healed"; readonly id: JournalId; readonly quarantinedTo: string }
+  | { readonly outcome: "healed"; readonly id: JournalId }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
 
 /** No CNI cache is nearly as large; a larger file is something else and stays. */
@@ -93,7 +93,7 @@ async function moveAndConfirm(
   }
   // If this line is not written, the entry stays open and the next run completes it.
   await journal.done(id, "healed");
-  return { outcome: "healed", id, quarantinedTo: places.file };
+  return { outcome: "healed", id };
 }
 
 async function stateBefore(entry: string, path: string, expected: FileIdentity): Promise<Outcome<FileState>> {

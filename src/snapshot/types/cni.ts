@@ -33,8 +33,6 @@ export interface CniConfig {
   readonly cniVersion: string;
   /** Those of the chain, then their IPAM plugins and, under multus, its delegates. */
   readonly plugins: readonly CniPlugin[];
-  /** Whether there is a loopback plugin: no file names it, but containerd 1.x calls it for every pod. */
-  readonly loopbackFound?: boolean;
   readonly multus?: MultusConfig;
 }
 

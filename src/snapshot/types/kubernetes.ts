@@ -1,4 +1,5 @@
 import type { PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
+import type { PodState } from "../../kube/pod-state.ts";
 import type { PodUid } from "../ids.ts";
 
 export type { PodEvent, UnattachedVolume };
@@ -34,7 +35,7 @@ export interface Holds {
   readonly namespaces: readonly string[];
 }
 
-export interface KnownPod {
+export interface KnownPod extends PodState {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   /** The uid in its sandboxes: for a static pod the hash of its manifest, not the mirror pod's uid. */
@@ -46,15 +47,4 @@ export interface KnownPod {
   readonly ignored?: boolean;
   /** PersistentVolumeClaims that it mounts, if the API was read. */
   readonly claims?: readonly string[];
-  /** The uid of its API object, if its sandboxes have another. */
-  readonly objectUid?: string;
-  /** The kind of the controller that re-creates it; missing for a bare pod. */
-  readonly controller?: string;
-  /** Why its containers do not run, such as CrashLoopBackOff. */
-  readonly waiting?: readonly string[];
-  readonly restarts?: number;
-  /** Containers that ended with an error: whether one is down now, and when the last one ended. */
-  readonly crash?: { readonly down: boolean; readonly endedAt?: Date };
-  /** It mounts the directories of CSI drivers' sockets; the pod that registers a driver is its node plugin. */
-  readonly csi?: { readonly dirs: readonly string[]; readonly registers: boolean };
 }

@@ -81,5 +81,6 @@ export interface KernelFacts {
 
 export interface KernelSign {
   readonly count: number;
-  readonly last?: { readonly text: string; readonly secondsAfterBoot: number };
+  /** The text of the last line. */
+  readonly last?: string;
 }

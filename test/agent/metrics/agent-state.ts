@@ -18,7 +18,6 @@ export const NO_COUNTS: NodeCounts = {
   leases: [],
   leftoverContainers: 0,
   volumeAttachmentsStuck: 0,
-  crashLoopingPods: 0,
 };
 
 interface ScanParts extends Partial<Omit<ScanState, "report">> {

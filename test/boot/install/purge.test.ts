@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
 import { install, PROGRAM, uninstall } from "./hook-runs.ts";
 import { HOSTS, type ScratchHost, scratchHost } from "./scratch-host.ts";
 
@@ -43,10 +44,14 @@ describe("the state directory", () => {
   });
 
   test("is not purged while a run holds its lock", async () => {
-    host.write("/var/lib/unghost/lock", "{}");
+    const lock = await takeKernelLock(join(host.root, "var/lib/unghost/lock"), 0);
 
     expect((await uninstall(host, { purge: true })).code).toBe(3);
     expect(stateIsThere()).toBe(true);
+
+    if (lock.kind === "held") lock.release();
+    expect((await uninstall(host, { purge: true })).code).toBe(0);
+    expect(stateIsThere()).toBe(false);
   });
 
   test("is not purged when --state-dir names another directory, not even by force", async () => {

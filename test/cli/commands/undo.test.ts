@@ -2,9 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runUndo, type UndoOptions } from "../../../src/cli/commands/undo.ts";
-import { ownIdentity } from "../../../src/heal/locks/run-lock.ts";
+import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { type HealFixture, makeHealFixture, STOP, steadyRandom, WHY } from "../../heal/heal-fixture.ts";
+import { type HealFixture, makeHealFixture, STOP, steadyRandom, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
 let shop: HealFixture;
 beforeEach(async () => {
@@ -66,10 +66,11 @@ describe("runUndo", () => {
   });
 
   test("exits 3 while another run holds the lock", async () => {
-    writeFileSync(shop.stateDir.lock, JSON.stringify({ nonce: "theirs", ...ownIdentity() }));
+    const lock = valueOf(await acquireRunLock({ path: shop.stateDir.lock, own: ownIdentity(), waitMs: 0 }));
 
     const { code, stderr } = await runIt();
 
+    lock.release();
     expect(code).toBe(3);
     expect(stderr).toContain("Another unghost run is under way");
   });

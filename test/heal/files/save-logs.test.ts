@@ -73,7 +73,7 @@ describe("saveLogs", () => {
     const { logs, saved } = await save([path], { bytesPerFile: 25, bytesInAll: 1000 });
 
     expect(readFileSync(join(logs, "app", "0.log"), "utf8")).toBe("line 998\nline 999\n");
-    expect(saved).toMatchObject([{ bytes: 18, ofBytes: lines.join("").length }]);
+    expect(saved).toEqual([path]);
   });
 
   test("copies the newest first when not all fit, and never a part of a compressed file", async () => {
@@ -94,7 +94,7 @@ describe("saveLogs", () => {
 
     const { saved, skipped } = await save([empty, join(pod, "absent", "0.log"), join(pod, "sidecar", "0.log")]);
 
-    expect(saved).toMatchObject([{ from: empty, bytes: 0 }]);
+    expect(saved).toEqual([empty]);
     expect(skipped).toEqual([`${pod}/app/0.log.1 is a FIFO.`]);
   });
 
@@ -122,7 +122,7 @@ describe("saveLogs", () => {
 
       const { logs, saved } = await save([path]);
 
-      expect(saved.map(({ from }) => from)).toEqual([join(pod, "app", "0.log.20240131-101530"), target, `${target}.1`]);
+      expect(saved).toEqual([join(pod, "app", "0.log.20240131-101530"), target, `${target}.1`]);
       expect(readFileSync(join(logs, "app", `${sandboxId}-json.log`), "utf8")).toBe("docker's\n");
     });
 

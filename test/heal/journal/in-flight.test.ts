@@ -1,5 +1,4 @@
 import { writeFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findLiveRun, sandboxesUnderWay } from "../../../src/heal/journal/in-flight.ts";
 import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
@@ -23,7 +22,7 @@ function find() {
 }
 
 function lockAs(run: string) {
-  return acquireRunLock({ path: fixture.stateDir.lock, own, run, waitMs: 0, sleep });
+  return acquireRunLock({ path: fixture.stateDir.lock, own, run, waitMs: 0 });
 }
 
 describe("findLiveRun", () => {
@@ -37,14 +36,14 @@ describe("findLiveRun", () => {
   });
 
   test("ignores a killed run in the lock file, even when its pid is in use", async () => {
-    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, kernelLock: true, run: RUN }));
+    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, run: RUN }));
 
     expect(await find()).toBeUndefined();
   });
 
   test("ignores a killed run that the file still names while the next run holds the lock", async () => {
     const lock = valueOf(await lockAs("run-2"));
-    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, kernelLock: true, run: RUN }));
+    writeFileSync(fixture.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, run: RUN }));
 
     expect(await find()).toBeUndefined();
     lock.release();

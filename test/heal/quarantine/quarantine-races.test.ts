@@ -221,7 +221,10 @@ test("a move that took effect although the disk reported an error is confirmed",
   const outcome = await withFileSystem({ rename: late }, () => quarantineFile(shop, { ...WHY, path, expected }));
 
   if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-  expect([existsSync(path), readFileSync(outcome.quarantinedTo, "utf8")]).toEqual([false, "old"]);
+  expect([existsSync(path), readFileSync(join(shop.stateDir.quarantine, outcome.id, "cache"), "utf8")]).toEqual([
+    false,
+    "old",
+  ]);
   expect(await history()).toMatchObject([{ state: "done", outcome: "healed" }]);
 });
 

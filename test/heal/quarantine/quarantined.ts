@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, WHY } from "../heal-fixture.ts";
@@ -10,5 +11,5 @@ export async function quarantined(
   const { path, expected } = await shop.put(name, name);
   const outcome = await quarantineFile(shop, { ...WHY, path, expected });
   if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-  return { path, id: outcome.id, file: outcome.quarantinedTo };
+  return { path, id: outcome.id, file: join(shop.stateDir.quarantine, outcome.id, name) };
 }

@@ -37,7 +37,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       const expected = valueOf(await identifyFile("/", path));
       const outcome = await quarantineFile(shop, { ...WHY, path, expected });
       if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-      return { ...outcome, path };
+      return { ...outcome, path, quarantinedTo: join(shop.stateDir.quarantine, outcome.id, file) };
     }
 
     async function stateOf(id: JournalId): Promise<string | undefined> {
