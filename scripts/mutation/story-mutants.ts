@@ -639,8 +639,8 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/evidence/candidates.ts",
-        from: 'if (endedInOrder(about)) return { code: "containers-finished" };',
-        to: "",
+        from: "if (endedInOrder(about)) {",
+        to: "if (false) {",
       },
     ],
   },

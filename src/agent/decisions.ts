@@ -1,8 +1,8 @@
 import { type Finding, podOf } from "../evidence/finding.ts";
 import { nodeHolds } from "../evidence/pod-presence.ts";
+import { reason } from "../evidence/reason.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone, Plan } from "../plan/plan.ts";
-import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Planned } from "../plan/scan.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Ledger } from "./policy/attempts.ts";
@@ -25,7 +25,7 @@ export function decisionsFor({ diagnosis, plan }: Planned, situation: Situation)
   const own = plan.actions.filter(({ finding }) => isOwnPod(finding, ownPodUid));
   const actions = plan.actions.filter((action) => !own.includes(action));
   const decisions = decide({ ...rest, actions, view: diagnosis.view });
-  const ownLeft = own.map(({ finding }) => ({ finding, reason: { code: "own-pod" } as const }));
+  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
   return { ...decisions, leftAlone: [...plan.leftAlone, ...ownLeft] };
 }
 
@@ -54,14 +54,14 @@ export function standsOf(
   ]);
 }
 
-function leftAloneStand({ finding, reason }: LeftAlone, pauseReason: PauseReason | undefined): Stand {
-  const standing: Standing = { kind: "observed", message: planReasonInWords(reason) };
+function leftAloneStand({ finding, reason: { code, text } }: LeftAlone, pauseReason: PauseReason | undefined): Stand {
+  const standing: Standing = { kind: "observed", message: text };
   // A manual class was not refused: it was never planned.
   if (!finding.treatment.automatic) return { standing, attempts: 0 };
   return {
     standing,
     attempts: 0,
-    refusal: reason.code === "opted-out" ? "opted-out" : (pauseReason?.reason ?? "guard"),
+    refusal: code === "opted-out" ? "opted-out" : (pauseReason?.reason ?? "guard"),
   };
 }
 

@@ -1,10 +1,17 @@
 import type { Category, Classified, FailureClass } from "../classes/failure-class.ts";
 import { classById, classes } from "../classes/index.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
-import { type Finding, type Kept, type Subject, sandboxIdOf, type Verdict } from "../evidence/finding.ts";
-import type { KeptReason } from "../evidence/kept-reason.ts";
+import {
+  type Finding,
+  type Kept,
+  type KeptCode,
+  type Subject,
+  sandboxIdOf,
+  type Verdict,
+} from "../evidence/finding.ts";
 import type { Pending, PodCreation } from "../evidence/pending.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import { type Reason, reason } from "../evidence/reason.ts";
 import { keptWhileCreated } from "../evidence/sandbox-creations.ts";
 import { type NodeView, viewOf } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
@@ -84,9 +91,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     unexplained = unexplained.filter(({ sandbox }) => !explained.has(sandbox.id));
   }
   const pending = pendingOn(view, new Set(explained.keys()));
-  const failing = new Set(
-    pending.flatMap(({ reason, sandboxId }) => (reason === "removal-failing" ? [sandboxId] : [])),
-  );
+  const failing = new Set(pending.flatMap((one) => (one.reason === "removal-failing" ? [one.sandboxId] : [])));
   // A sandbox that kubelet fails to remove is not kept on purpose: it is pending.
   const notStuck = unexplained
     .filter(({ sandbox }) => !failing.has(sandbox.id))
@@ -95,7 +100,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     const by = explained.get(candidate.sandbox.id);
     return by === undefined || isAskedFor(by, policy)
       ? []
-      : [toKept(candidate, { code: "class-not-selected", class: by.id })];
+      : [toKept(candidate, reason("class-not-selected", `${by.id} was not asked for`))];
   });
   const chained = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
   return {
@@ -123,7 +128,11 @@ function amongFindings(findings: readonly Finding[], view: NodeView): readonly F
     );
 }
 
-const NOT_STUCK: KeptReason = { code: "not-stuck" };
+/** Dead, and unexplained. */
+export const NOT_STUCK = reason(
+  "not-stuck",
+  "dead, but nothing shows that it is stuck: kubelet removes it when it gets to it",
+);
 
 function idsOf(subject: Subject): readonly SandboxId[] {
   const id = sandboxIdOf(subject);
@@ -134,6 +143,6 @@ function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): bool
   return (only.length === 0 || only.includes(id)) && !skip.includes(id);
 }
 
-function toKept({ sandbox, retained }: Candidate, otherwise: KeptReason): Kept {
+function toKept({ sandbox, retained }: Candidate, otherwise: Reason<KeptCode>): Kept {
   return { sandboxId: sandbox.id, pod: sandbox.pod, reason: retained ?? otherwise };
 }

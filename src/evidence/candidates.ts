@@ -1,5 +1,6 @@
 import { read, type Source, valueOr } from "../host/source.ts";
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
+import { livenessInWords } from "../liveness/words.ts";
 import type { Sandbox, Task } from "../snapshot/types/runtime.ts";
 import { blockingResults, isBroken } from "./corrupt-files.ts";
 import {
@@ -10,9 +11,9 @@ import {
   runningSuccessor,
   wasNeverCreated,
 } from "./ending.ts";
-import type { Evidence, Kept } from "./finding.ts";
-import type { KeptReason } from "./kept-reason.ts";
+import type { Evidence, Kept, KeptCode } from "./finding.ts";
 import { finishedPhase, isHeldInCluster, isKubeletAlive, isStatic, podPresence } from "./pod-presence.ts";
+import { type Reason, reason } from "./reason.ts";
 import { removalReports } from "./reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
@@ -24,7 +25,7 @@ export interface Candidate {
   /** The proof of death, quoted by the class that explains it. */
   readonly evidence: readonly Evidence[];
   /** Set if the sandbox is kept on purpose: then only an obstacle to its removal makes it a finding. */
-  readonly retained?: KeptReason;
+  readonly retained?: Reason<KeptCode>;
 }
 
 interface Sorted {
@@ -42,24 +43,28 @@ export function sortSandboxes(view: NodeView): Sorted {
     const about = view.about(sandbox.id);
     const cri = criSigns(sandbox, about);
     if (cri.isReady) continue;
-    const keep = (reason: KeptReason): void => {
-      kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason });
+    const keep = (why: Reason<KeptCode>): void => {
+      kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason: why });
     };
     if (isOptedOut(sandbox, view)) {
-      keep({ code: "opted-out" });
+      keep(reason("opted-out", "opted out by unghost.dev/ignore"));
       continue;
     }
     const liveness = livenessOf({ id: sandbox.id, cri: read(cri) }, node);
     if (liveness.state === "alive") {
-      keep({ code: "alive", liveness });
+      keep(reason("alive", `not dead: ${livenessInWords(liveness)}`));
       continue;
     }
     if (liveness.state === "unproven") {
-      keep({ code: "not-proven-dead", liveness });
+      keep(reason("not-proven-dead", `not proven dead: ${livenessInWords(liveness)}`));
       continue;
     }
     if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
-      keep({ code: isDelAlone(about) ? "network-teardown-in-flight" : "network-setup-in-flight" });
+      keep(
+        isDelAlone(about)
+          ? reason("network-teardown-in-flight", "its network is being taken down right now")
+          : reason("network-setup-in-flight", "its network is still being set up"),
+      );
       continue;
     }
     const retained = reasonToRetain(sandbox, about, view);
@@ -117,24 +122,50 @@ function isDelAlone({ plugins }: AboutId): boolean {
   return plugins.every(({ cniCommand }) => cniCommand === "DEL");
 }
 
-function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptReason | undefined {
+function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): Reason<KeptCode> | undefined {
   // Kubelet fails to remove it, and the deletion of the pod waits for that.
   if (removalReports(sandbox, view).length > 0) return undefined;
   const successor = runningSuccessor(sandbox, view);
-  if (successor !== undefined) return { code: "successor-running", attempt: successor.pod.attempt };
+  if (successor !== undefined) {
+    const { attempt } = successor.pod;
+    return reason(
+      "successor-running",
+      `the pod runs again under attempt ${attempt}; this one holds the containers behind kubectl logs --previous`,
+    );
+  }
   // The logs of a pod that is gone from the cluster cannot be requested any more.
   if (view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone") return undefined;
   // The API has only a mirror of a static pod, and only kubelet starts it again.
-  if (isStatic(sandbox) && !wasNeverCreated(sandbox)) return { code: "static-pod" };
-  if (endedInOrder(about)) return { code: "containers-finished" };
-  if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
+  if (isStatic(sandbox) && !wasNeverCreated(sandbox))
+    return reason("static-pod", "a static pod: kubelet creates it again from its manifest");
+  if (endedInOrder(about)) {
+    return reason(
+      "containers-finished",
+      "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them",
+    );
+  }
+  if (mayHaveEndedInOrder(about)) {
+    return reason("container-ends-unread", "how its containers ended could not be read: it may be a finished pod");
+  }
   const phase = finishedPhase(sandbox, view);
-  if (phase !== undefined) return { code: "pod-finished", phase, hasContainers: about.containers.length > 0 };
+  if (phase !== undefined) {
+    const logs = about.containers.length > 0 ? "kubectl logs still reads its containers" : "no pod waits for its name";
+    return reason("pod-finished", `a finished pod: Kubernetes calls it ${phase}, and ${logs}`);
+  }
   const presence = podPresence(sandbox, view);
   if (presence === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
   if (!networkReleased(about, view)) return undefined;
-  if (presence === "known") return { code: "pod-known" };
-  return isKubeletAlive(view) ? { code: "left-to-kubelet" } : undefined;
+  if (presence === "known") {
+    return reason(
+      "pod-known",
+      "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers",
+    );
+  }
+  if (!isKubeletAlive(view)) return undefined;
+  return reason(
+    "left-to-kubelet",
+    "its pod is unknown (no API server, no kubelet directory), and its network is released; the rest is left to kubelet, which runs",
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { PodRef, SandboxId } from "../snapshot/ids.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
-import type { KeptReason } from "./kept-reason.ts";
+import type { Reason } from "./reason.ts";
 import type { Step } from "./step.ts";
 
 /** One fault of the node, with class and evidence. */
@@ -113,11 +113,29 @@ interface Treatment {
   readonly steps: readonly string[];
 }
 
+/** Why a NotReady sandbox is kept. Users script against these codes. */
+export type KeptCode =
+  | "opted-out"
+  | "alive"
+  | "not-proven-dead"
+  | "network-teardown-in-flight"
+  | "network-setup-in-flight"
+  | "creation-in-flight"
+  | "successor-running"
+  | "static-pod"
+  | "containers-finished"
+  | "container-ends-unread"
+  | "pod-finished"
+  | "pod-known"
+  | "left-to-kubelet"
+  | "not-stuck"
+  | "class-not-selected";
+
 /** A NotReady sandbox that is kept on purpose. */
 export interface Kept {
   readonly sandboxId: SandboxId;
   readonly pod: PodRef;
-  readonly reason: KeptReason;
+  readonly reason: Reason<KeptCode>;
 }
 
 export type PodName = Pick<PodRef, "namespace" | "name">;

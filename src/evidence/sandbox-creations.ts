@@ -8,6 +8,7 @@ import { wasNeverCreated, wasRecovered } from "./ending.ts";
 import type { Kept } from "./finding.ts";
 import { namesHeldInLogs } from "./name-locks.ts";
 import { oldestOfEachSandbox } from "./plugin-processes.ts";
+import { reason } from "./reason.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
 import type { NodeView } from "./view.ts";
 
@@ -40,6 +41,8 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
   return [...inPlugin, ...elsewhere];
 }
 
+const CREATION_IN_FLIGHT = reason("creation-in-flight", "its creation is under way, and not yet for too long");
+
 /**
  * Creations that may still end on their own: kubelet waits for four minutes, and the runtime's rollback takes one more.
  */
@@ -48,7 +51,7 @@ export function keptWhileCreated(view: NodeView): readonly Kept[] {
     const { id } = creation;
     const pod = parseSandboxName(view.about(id).metadata?.name ?? "");
     if (pod === undefined || isCreationDue(creation, view)) return [];
-    return [{ sandboxId: id, pod, reason: { code: "creation-in-flight" } }];
+    return [{ sandboxId: id, pod, reason: CREATION_IN_FLIGHT }];
   });
 }
 

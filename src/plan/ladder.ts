@@ -1,5 +1,4 @@
-import type { ActionReason, LeftAloneReason } from "./plan-reason.ts";
-import type { ClockDoubt } from "./policy.ts";
+import { type Reason, reason } from "../evidence/reason.ts";
 
 /**
  * How far unghost may go with one sandbox, from the least to the most invasive rung. It stops at the first rung that
@@ -35,7 +34,7 @@ export interface LadderCase {
   /** A clock step makes kubelet request its attempt number again. */
   readonly attemptReused: boolean;
   /** Why the clock may still be wrong; then it is unknown which attempt blocks. */
-  readonly clockDoubt: ClockDoubt | undefined;
+  readonly clockDoubt: Reason<"clock-in-doubt"> | undefined;
   readonly hasContainers: boolean;
   /** Created before the current start of the runtime or the machine, and its containers were lost with it. */
   readonly diedWithNode: boolean;
@@ -43,44 +42,85 @@ export interface LadderCase {
   readonly allDead: boolean;
 }
 
+/** Users script against these codes. */
+export type KeepCode =
+  | "opted-out"
+  | "not-proven-dead"
+  | "control-plane-unproven"
+  | "clock-in-doubt"
+  | "kept-on-purpose"
+  | "kubelet-recovering";
+
+export type TreatCode =
+  | "all-dead-requested"
+  | "kept-with-network-held"
+  | "kubelet-finishes"
+  | "network-releasable"
+  | "pod-not-on-node"
+  | "never-created"
+  | "holds-blocked-name"
+  | "attempt-reused"
+  | "no-container"
+  | "died-with-node";
+
 export type Decision =
-  | { readonly rung: 0; readonly reason: LeftAloneReason }
-  | { readonly rung: Exclude<Rung, 0>; readonly reason: ActionReason };
+  | { readonly rung: 0; readonly reason: Reason<KeepCode> }
+  | { readonly rung: Exclude<Rung, 0>; readonly reason: Reason<TreatCode> };
+
+export const OPTED_OUT = reason("opted-out", "it is opted out by unghost.dev/ignore");
 
 export function decideRung(facts: LadderCase): Decision {
   const objection = reasonToLeave(facts);
   if (objection !== undefined) return { rung: 0, reason: objection };
-  if (facts.allDead) return { rung: 3, reason: { code: "all-dead-requested" } };
+  if (facts.allDead)
+    return { rung: 3, reason: reason("all-dead-requested", "--all-dead asks for everything proven dead") };
   if (facts.attemptReused && facts.clockDoubt !== undefined) {
-    return { rung: 0, reason: { code: "clock-in-doubt", doubt: facts.clockDoubt } };
+    return { rung: 0, reason: facts.clockDoubt };
   }
   if (facts.retained && !facts.holdsBlockedName) {
     return facts.obstacle
-      ? { rung: 2, reason: { code: "kept-with-network-held" } }
-      : { rung: 0, reason: { code: "kept-on-purpose" } };
+      ? {
+          rung: 2,
+          reason: reason(
+            "kept-with-network-held",
+            "Kubernetes keeps it on purpose, but its network cannot be released",
+          ),
+        }
+      : { rung: 0, reason: reason("kept-on-purpose", "Kubernetes keeps it on purpose") };
   }
   if (facts.kubeletAlive && !facts.outlastedMinAge && !facts.obstacle) {
-    return { rung: 0, reason: { code: "kubelet-recovering" } };
+    return { rung: 0, reason: reason("kubelet-recovering", "kubelet is alive and may be recovering it right now") };
   }
   const removal = reasonToRemove(facts);
   if (removal !== undefined) return { rung: 3, reason: removal };
-  if (facts.obstacle && facts.kubeletAlive) return { rung: 1, reason: { code: "kubelet-finishes" } };
-  return { rung: 2, reason: { code: "network-releasable" } };
+  if (facts.obstacle && facts.kubeletAlive)
+    return { rung: 1, reason: reason("kubelet-finishes", "kubelet is alive and finishes once the obstacle is gone") };
+  return {
+    rung: 2,
+    reason: reason("network-releasable", "its network can be released; its record and logs may still be wanted"),
+  };
 }
 
 /** Refusals that no option overrides. */
-function reasonToLeave(facts: LadderCase): LeftAloneReason | undefined {
-  if (facts.optedOut) return { code: "opted-out" };
-  if (facts.controlPlane && facts.pod === "unasked") return { code: "control-plane-unproven" };
-  return facts.provenDead ? undefined : { code: "not-proven-dead" };
+function reasonToLeave(facts: LadderCase): Reason<KeepCode> | undefined {
+  if (facts.optedOut) return OPTED_OUT;
+  if (facts.controlPlane && facts.pod === "unasked")
+    return reason(
+      "control-plane-unproven",
+      "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it",
+    );
+  return facts.provenDead ? undefined : reason("not-proven-dead", "it is not proven dead");
 }
 
-function reasonToRemove(facts: LadderCase): ActionReason | undefined {
-  if (facts.pod === "gone") return { code: "pod-not-on-node" };
-  if (facts.neverCreated) return { code: "never-created" };
-  if (facts.holdsBlockedName) return { code: "holds-blocked-name" };
-  if (facts.attemptReused) return { code: "attempt-reused" };
-  if (!facts.hasContainers) return { code: "no-container" };
-  if (facts.pod === "unasked" && !facts.kubeletAlive && facts.diedWithNode) return { code: "died-with-node" };
+function reasonToRemove(facts: LadderCase): Reason<TreatCode> | undefined {
+  if (facts.pod === "gone") return reason("pod-not-on-node", "its pod is gone from this node");
+  if (facts.neverCreated) return reason("never-created", "it was never completely created");
+  if (facts.holdsBlockedName)
+    return reason("holds-blocked-name", "an observed error names it as the holder of a blocked name");
+  if (facts.attemptReused)
+    return reason("attempt-reused", "after a clock step kubelet asks for its attempt number again");
+  if (!facts.hasContainers) return reason("no-container", "it holds no container");
+  if (facts.pod === "unasked" && !facts.kubeletAlive && facts.diedWithNode)
+    return reason("died-with-node", "it died with the node, and neither API server nor kubelet can be asked");
   return undefined;
 }

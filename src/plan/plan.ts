@@ -1,26 +1,34 @@
 import { classById, classThatAdopts } from "../classes/index.ts";
-import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { type Diagnosis, NOT_STUCK } from "../diagnose/diagnose.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
 import { hasIgnoreMark, isOptedOut, isRecovering } from "../evidence/candidates.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
 import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
-import { keptInWords } from "../evidence/kept-reason.ts";
 import { namesHeldInLogs } from "../evidence/name-locks.ts";
 import { isHeldInCluster, isKubeletAlive, isStatic, nodeHolds, podPresence } from "../evidence/pod-presence.ts";
+import { type Reason, reason } from "../evidence/reason.ts";
 import { runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
-import { decideRung, type LadderCase, type Rung } from "./ladder.ts";
+import { decideRung, type KeepCode, type LadderCase, OPTED_OUT, type Rung, type TreatCode } from "./ladder.ts";
 import { obstaclesOf, sweepAfter, unfinishedFindings } from "./obstacles.ts";
 import { afterPluginSockets, compareActions, csiOf, type Rank, rankOf } from "./order.ts";
-import type { LeftAloneReason, PlanReason } from "./plan-reason.ts";
-import { type ClockDoubt, capped, doubtAboutClock, type HealPolicy } from "./policy.ts";
+import { capped, doubtAboutClock, type HealPolicy } from "./policy.ts";
 
 const NONE: ReadonlySet<string> = new Set();
-const OPTED_OUT: LeftAloneReason = { code: "opted-out" };
+
+/** Why a finding is skipped. Users script against these codes. */
+export type LeftAloneCode =
+  | KeepCode
+  | "paused"
+  | "untreatable"
+  | "needs-consent"
+  | "nothing-to-end"
+  | "over-cap"
+  | "own-pod";
 
 /** The steps for one finding, in order; it ends with the first step that heals. */
 export interface PlannedAction {
@@ -30,14 +38,14 @@ export interface PlannedAction {
   /** Steps after the heal; they do not affect its result. */
   readonly followUps?: readonly Step[];
   /** Why it may go this far; for an action without steps, why it is skipped. */
-  readonly reason: PlanReason;
+  readonly reason: Reason<TreatCode | LeftAloneCode | "cure">;
   /** Actions of one lane run sequentially, in the plan's order. */
   readonly lane: string;
 }
 
 export interface LeftAlone {
   readonly finding: Finding;
-  readonly reason: LeftAloneReason;
+  readonly reason: Reason<LeftAloneCode>;
 }
 
 export interface Plan {
@@ -68,9 +76,8 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   }
   actions.sort(compareActions);
   const { actions: first, overCap } = capped(afterPluginSockets(actions, view), policy.cap);
-  leftAlone.push(
-    ...overCap.map(({ finding }) => ({ finding, reason: { code: "over-cap", cap: policy.cap } as const })),
-  );
+  const overTheCap = reason("over-cap", `over the cap of ${policy.cap} for one run; heal again`);
+  leftAlone.push(...overCap.map(({ finding }) => ({ finding, reason: overTheCap })));
   return { actions: first, leftAlone };
 }
 
@@ -81,7 +88,7 @@ interface Known {
   readonly heldNames: ReadonlyMap<SandboxId, string>;
   /** Sandboxes with a reported failed operation. */
   readonly reportedFailed: ReadonlySet<SandboxId | undefined>;
-  readonly clockDoubt: ClockDoubt | undefined;
+  readonly clockDoubt: Reason<"clock-in-doubt"> | undefined;
 }
 
 /** Only a kubelet restarts a plugin, and only then a restart of other pods makes sense. */
@@ -93,7 +100,7 @@ function followUpsOf(
   return noKick || !isKubeletAlive(view) || followUps.length === 0 ? {} : { followUps };
 }
 
-type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftAloneReason };
+type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: Reason<LeftAloneCode> };
 
 /** One action at a time per sandbox; attempts that a clock step mixed up run oldest first. */
 function laneOf({ id, class: classId, subject }: Finding): string {
@@ -108,23 +115,20 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const { subject } = finding;
   const { view } = known;
   const { paused, node } = nodeHolds(view);
-  if (paused) return { leave: { code: "paused" } };
+  if (paused) return { leave: reason("paused", "the node is paused by unghost.dev/paused") };
   if (node) return { leave: OPTED_OUT };
-  if (finding.untreatable !== undefined) return { leave: { code: "untreatable", why: finding.untreatable } };
-  if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) {
-    const allow = finding.cure.length > 0 ? { allow: finding.class } : {};
-    return { leave: { code: "needs-consent", steps: finding.treatment.steps, ...allow } };
-  }
+  if (finding.untreatable !== undefined) return { leave: reason("untreatable", finding.untreatable) };
+  if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) return { leave: needsConsent(finding) };
   const sandboxId = sandboxIdOf(subject);
   const about = sandboxId && view.about(sandboxId);
   // A sandbox that is being created is not listed yet, but its record has the pod's labels.
   if (hasIgnoreMark(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
   const pod = podOf(subject);
   if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
-  const cure: Planned = { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };
+  const cure: Planned = { rank: "rest", steps: finding.cure, reason: reason("cure", finding.summary) };
   const sandbox = about?.sandbox;
   if (subject.type !== "sandbox" || sandbox === undefined) {
-    return finding.cure.length === 0 ? { leave: { code: "nothing-to-end" } } : cure;
+    return finding.cure.length === 0 ? { leave: NOTHING_TO_END } : cure;
   }
   const decision = decideRung(ladderCase(finding, sandbox, known, policy));
   if (decision.rung === 0) {
@@ -138,6 +142,17 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
     steps: stepsFor(decision.rung, finding, sandbox, view),
     reason: decision.reason,
   };
+}
+
+const NOTHING_TO_END = reason(
+  "nothing-to-end",
+  "nothing was found that could be ended: restart the runtime manually to clear it",
+);
+
+function needsConsent({ class: id, cure, treatment }: Finding): Reason<"needs-consent"> {
+  // Without a cure only the manual steps help.
+  const allow = cure.length === 0 ? "" : ` (to allow it: unghost heal --only ${id}, or agent.classes.${id}: heal)`;
+  return reason("needs-consent", `manual${allow}: ${treatment.steps.join(" ")}`);
 }
 
 /** Some treatments need consent because they end processes: naming only this class is the consent. */
@@ -211,7 +226,7 @@ function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[] {
         sandboxDetected(candidate, {
           severity: "info",
           summary: "dead and rightly kept; removed because --all-dead asks for it",
-          evidence: [{ source: "cri", fact: keptInWords(candidate.retained ?? { code: "not-stuck" }) }],
+          evidence: [{ source: "cri", fact: (candidate.retained ?? NOT_STUCK).text }],
         }),
       ),
       treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },

@@ -1,4 +1,5 @@
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import { type Reason, reason } from "../evidence/reason.ts";
 import { STEPS } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { ZERO_TIME } from "../snapshot/types/runtime.ts";
@@ -48,24 +49,15 @@ export const EARLIEST_PLAUSIBLE = new Date("2020-01-01T00:00:00Z");
 /** The runtime may set a creation time shortly before unghost reads the clock. */
 const SLACK_MS = 5000;
 
-/** Why the wall clock is not trusted. */
-export type ClockDoubt =
-  | { readonly kind: "implausible"; readonly now: Date }
-  | { readonly kind: "behind-sandbox"; readonly now: Date; readonly newestSandbox: Date };
-
-/** Returns undefined if the clock is plausible. */
-export function doubtAboutClock({ snapshot, sandboxes }: NodeView): ClockDoubt | undefined {
+/** Why the wall clock is not trusted; undefined if it is plausible. */
+export function doubtAboutClock({ snapshot, sandboxes }: NodeView): Reason<"clock-in-doubt"> | undefined {
   const now = snapshot.observedAt;
-  if (now < EARLIEST_PLAUSIBLE) return { kind: "implausible", now };
+  const shown = `the clock shows ${now.toISOString()}`;
+  if (now < EARLIEST_PLAUSIBLE)
+    return reason("clock-in-doubt", `${shown}, which is implausible: set it, then heal again`);
   const created = sandboxes.filter(({ createdAt }) => createdAt !== ZERO_TIME);
   const newestMs = Math.max(...created.map(({ createdAt }) => Number(createdAt / 1_000_000n)));
   if (newestMs <= now.getTime() + SLACK_MS) return undefined;
-  return { kind: "behind-sandbox", now, newestSandbox: new Date(newestMs) };
-}
-
-export function clockDoubtInWords(doubt: ClockDoubt): string {
-  const now = doubt.now.toISOString();
-  if (doubt.kind === "implausible") return `the clock shows ${now}, which is implausible: set it, then heal again`;
-  const newest = doubt.newestSandbox.toISOString();
-  return `the clock shows ${now}, and a sandbox is dated ${newest}: set the clock, then heal again`;
+  const newest = new Date(newestMs).toISOString();
+  return reason("clock-in-doubt", `${shown}, and a sandbox is dated ${newest}: set the clock, then heal again`);
 }

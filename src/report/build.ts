@@ -1,7 +1,6 @@
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
 import type { Finding } from "../evidence/finding.ts";
-import { keptInWords } from "../evidence/kept-reason.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Source } from "../host/source.ts";
@@ -37,7 +36,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .map(reportedPending)
       .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),
     kept: diagnosis.kept
-      .map(({ sandboxId, pod, reason }) => ({ sandboxId, pod, reason: keptInWords(reason), code: reason.code }))
+      .map(({ sandboxId, pod, reason }) => ({ sandboxId, pod, reason: reason.text, code: reason.code }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problemsIn(snapshot),
     advice: [...diagnosis.advice],

@@ -1,7 +1,6 @@
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Healing } from "../heal/pipeline.ts";
 import type { LeftAlone } from "../plan/plan.ts";
-import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Planned } from "../plan/scan.ts";
 import { buildReport, withHealing } from "./build.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -30,5 +29,5 @@ export function healingReport({ snapshot, diagnosis, plan, results }: Healing): 
 
 function skipped({ finding, reason }: LeftAlone): ActionResult {
   const action = { finding, rank: "rest", steps: [], reason, lane: finding.id } as const;
-  return { action, outcome: "skipped", reason: planReasonInWords(reason), code: reason.code, seconds: 0 };
+  return { action, outcome: "skipped", reason: reason.text, code: reason.code, seconds: 0 };
 }

@@ -1,7 +1,7 @@
-import type { KeptReason } from "../evidence/kept-reason.ts";
+import type { KeptCode } from "../evidence/finding.ts";
 import type { NodeReport } from "./node-report.ts";
 
-const SHORT: Readonly<Record<KeptReason["code"], string>> = {
+const SHORT: Readonly<Record<KeptCode, string>> = {
   "opted-out": "opted out",
   alive: "alive",
   "not-proven-dead": "not proven dead",
@@ -19,7 +19,7 @@ const SHORT: Readonly<Record<KeptReason["code"], string>> = {
   "class-not-selected": "class not selected",
 };
 
-const isCode = (code: string): code is KeptReason["code"] => Object.hasOwn(SHORT, code);
+const isCode = (code: string): code is KeptCode => Object.hasOwn(SHORT, code);
 
 /** Sandboxes that are kept on purpose and not listed as pending. */
 export function keptOnPurpose({ kept, pending = [] }: NodeReport): NodeReport["kept"] {

@@ -1,8 +1,8 @@
 import { classById } from "../classes/index.ts";
+import type { Reason } from "../evidence/reason.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/printable.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
-import { type PlanReason, planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
 import { countByKind } from "./count-by-kind.ts";
 import { evidenceLines } from "./evidence.ts";
@@ -69,7 +69,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
 /** Actions of one class with the same steps and the same reason. */
 function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
   const groups = Map.groupBy(actions, (action) =>
-    [action.finding.class, planReasonInWords(action.reason), stepsInWords(action)].join("\n"),
+    [action.finding.class, action.reason.text, stepsInWords(action)].join("\n"),
   );
   return [...groups.values()];
 }
@@ -77,7 +77,7 @@ function groupsOf(actions: readonly PlannedAction[]): readonly (readonly Planned
 function groupLine([first, ...others]: readonly PlannedAction[], _ink: Paint, columns: number): readonly string[] {
   if (first === undefined) return [];
   const number = others.length === 0 ? "" : ` (${others.length + 1})`;
-  const reason = printable(planReasonInWords(first.reason));
+  const reason = printable(first.reason.text);
   return [
     wrap(`${first.finding.class}${number}: ${stepsInWords(first)}. Reason: ${reason}`, columns, "  "),
     ...aftermaths([first, ...others], columns),
@@ -94,7 +94,7 @@ function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: nu
     lines.push(...evidenceLines(finding.evidence, ink, columns));
   }
   lines.push(wrap(`  Steps: ${stepsInWords(first)}`, columns, "    "));
-  lines.push(wrap(`  Reason: ${printable(planReasonInWords(first.reason))}`, columns, "    "));
+  lines.push(wrap(`  Reason: ${printable(first.reason.text)}`, columns, "    "));
   return [...lines, ...aftermaths(actions, columns)];
 }
 
@@ -108,7 +108,7 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
   const shown = verbose ? leftAlone : leftAlone.slice(0, NAMED_SUBJECTS);
   const lines = shown.map(({ finding, reason }) =>
     wrap(
-      `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(planReasonInWords(reason))}`,
+      `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(reason.text)}`,
       columns,
       "    ",
     ),
@@ -137,6 +137,6 @@ export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): Node
   return { ...report, findings };
 }
 
-function planOf(reason: PlanReason, steps: string[]): ReportedFinding["plan"] {
-  return { steps, reason: planReasonInWords(reason), code: reason.code };
+function planOf(reason: Reason, steps: string[]): ReportedFinding["plan"] {
+  return { steps, reason: reason.text, code: reason.code };
 }

@@ -21,5 +21,11 @@ export function actionOn(digit: string, more: Partial<Finding> = {}): PlannedAct
     cure: [],
     ...more,
   };
-  return { finding, rank: "rest", steps: [STOP], reason: { code: "pod-not-on-node" }, lane: digit };
+  return {
+    finding,
+    rank: "rest",
+    steps: [STOP],
+    reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
+    lane: digit,
+  };
 }

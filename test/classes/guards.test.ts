@@ -164,7 +164,10 @@ describe("reasons to keep a dead sandbox", () => {
   const successor = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
 
   test("a newer attempt of its pod runs", () => {
-    expect(retained({ sandboxes: [A, successor] })).toEqual({ code: "successor-running", attempt: 1 });
+    expect(retained({ sandboxes: [A, successor] })).toEqual({
+      code: "successor-running",
+      text: "the pod runs again under attempt 1; this one holds the containers behind kubectl logs --previous",
+    });
   });
 
   test.each<readonly [string, NodeParts]>([
@@ -189,20 +192,36 @@ describe("reasons to keep a dead sandbox", () => {
   });
 
   test.each<readonly [string, NodeParts, Partial<Snapshot>, object]>([
-    ["Kubernetes knows its pod", { pods: ["a"], containers: lost }, {}, { code: "pod-known" }],
+    [
+      "Kubernetes knows its pod",
+      { pods: ["a"], containers: lost },
+      {},
+      {
+        code: "pod-known",
+        text: "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers",
+      },
+    ],
     [
       "its pod failed, and it has containers",
       { containers: lost },
       { kubernetes: api([{ ...POD, phase: "Failed" }]) },
-      { code: "pod-finished", phase: "Failed", hasContainers: true },
+      {
+        code: "pod-finished",
+        text: "a finished pod: Kubernetes calls it Failed, and kubectl logs still reads its containers",
+      },
     ],
     [
       "its pod failed, and it has none",
       {},
       { kubernetes: api([{ ...POD, phase: "Failed" }]) },
-      { code: "pod-finished", phase: "Failed", hasContainers: false },
+      { code: "pod-finished", text: "a finished pod: Kubernetes calls it Failed, and no pod waits for its name" },
     ],
-    ["it is a static pod", { sandboxes: [sandboxOf("a", STATIC)], pods: ["a"] }, {}, { code: "static-pod" }],
+    [
+      "it is a static pod",
+      { sandboxes: [sandboxOf("a", STATIC)], pods: ["a"] },
+      {},
+      { code: "static-pod", text: "a static pod: kubelet creates it again from its manifest" },
+    ],
   ])("%s", (_, parts, sources, reason) => {
     expect(retained(parts, sources)).toEqual(reason);
   });

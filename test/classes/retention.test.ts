@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
-import type { KeptReason } from "../../src/evidence/kept-reason.ts";
+import type { KeptCode } from "../../src/evidence/finding.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
 import type { ContainerExit } from "../../src/snapshot/types/runtime.ts";
@@ -22,8 +22,16 @@ function api(...pods: readonly KnownPod[]): Kubernetes {
   return { source: "api", pods, holds: { paused: false, node: false, namespaces: [] } };
 }
 
+const SENTENCES: Partial<Readonly<Record<KeptCode, string>>> = {
+  "containers-finished": "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them",
+  "container-ends-unread": "how its containers ended could not be read: it may be a finished pod",
+  "pod-finished": "a finished pod: Kubernetes calls it Failed, and kubectl logs still reads its containers",
+  "left-to-kubelet":
+    "its pod is unknown (no API server, no kubelet directory), and its network is released; the rest is left to kubelet, which runs",
+};
+
 describe("reasons to keep a dead sandbox", () => {
-  test.each<[string, Kubernetes, ContainerExit | undefined, KeptReason["code"] | undefined]>([
+  test.each<[string, Kubernetes, ContainerExit | undefined, KeptCode | undefined]>([
     ["a finished pod, without API server and kubelet", { source: "none" }, FINISHED, "containers-finished"],
     ["a finished pod that kubelet has dropped", { source: "kubelet", pods: [] }, FINISHED, "containers-finished"],
     ["a finished pod that exists in the cluster", api({ ...POD, phase: "Succeeded" }), FINISHED, "containers-finished"],
@@ -46,10 +54,10 @@ describe("reasons to keep a dead sandbox", () => {
     const [candidate] = sortSandboxes(view).candidates;
 
     expect(candidate?.sandbox.id).toBe(SANDBOX.id);
-    expect(candidate?.retained?.code).toBe(code);
+    expect(candidate?.retained).toEqual(code && { code, text: SENTENCES[code] });
   });
 
-  test.each<[string, NodeParts, KeptReason["code"] | undefined]>([
+  test.each<[string, NodeParts, KeptCode | undefined]>([
     ["with a running kubelet", { kubeletStarted: 1 }, "left-to-kubelet"],
     ["with no kubelet: nothing", {}, undefined],
     ["whose network is still held: nothing", { kubeletStarted: 1, results: [resultOf("a")] }, undefined],
@@ -60,6 +68,6 @@ describe("reasons to keep a dead sandbox", () => {
 
     const [candidate] = sortSandboxes(viewOf(snapshot, PATIENT)).candidates;
 
-    expect(candidate?.retained?.code).toBe(code);
+    expect(candidate?.retained).toEqual(code && { code, text: SENTENCES[code] });
   });
 });

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { planHealing } from "../../src/plan/plan.ts";
-import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
@@ -123,7 +122,7 @@ describe("volume-attachment-stuck", () => {
     const consented = new Set(policy.only);
     const { actions, leftAlone } = planHealing(scanOf(volume, { pods }, policy), { ...policy, consented });
 
-    const words = leftAlone.map(({ reason }) => planReasonInWords(reason));
+    const words = leftAlone.map(({ reason }) => reason.text);
     expect(actions).toEqual([]);
     expect(words).toEqual([expect.stringMatching(because)]);
     expect(words[0]).not.toContain("--only");

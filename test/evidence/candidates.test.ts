@@ -3,6 +3,7 @@ import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { failed } from "../../src/host/source.ts";
 import type { SignOfLife } from "../../src/liveness/liveness.ts";
+import { signInWords } from "../../src/liveness/words.ts";
 import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {
@@ -28,8 +29,10 @@ function sorted(parts: NodeParts, sources: Partial<Snapshot> = {}) {
 
 const dead = sandboxOf("a");
 
+const TEARDOWN = { code: "network-teardown-in-flight", text: "its network is being taken down right now" };
+
 function alive(sign: SignOfLife): object {
-  return { code: "alive", liveness: { found: [sign] } };
+  return { code: "alive", text: `not dead: ${signInWords(sign)}` };
 }
 
 describe("candidates", () => {
@@ -58,7 +61,7 @@ describe("candidates", () => {
     ],
     ["its shim lives", { shims: [shimOf("a")] }, alive({ sign: "shim", pid: 700 })],
     ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, alive({ sign: "process", pid: 42 })],
-    ["a plugin works on it", { plugins: [pluginFor("a", "DEL", 5)] }, { code: "network-teardown-in-flight" }],
+    ["a plugin works on it", { plugins: [pluginFor("a", "DEL", 5)] }, TEARDOWN],
   ])("do not include one when %s", (_, parts, reason) => {
     const { candidates, kept } = sorted({ ...parts, sandboxes: [dead] });
 
@@ -91,21 +94,26 @@ describe("candidates", () => {
     ["its runtime does not need the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
   ])("do not include one that a plugin works on, when %s", (_, parts) => {
     const { candidates, kept } = sorted({ ...atWork, ...parts });
-    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-teardown-in-flight" } }]]);
+    expect([candidates, kept]).toMatchObject([[], [{ reason: TEARDOWN }]]);
   });
 
   test("do not include one that is being created, without a report of its removal", () => {
     const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
     const { candidates, kept } = sorted({ ...atWork, ...parts });
 
-    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-setup-in-flight" } }]]);
+    expect([candidates, kept]).toMatchObject([
+      [],
+      [{ reason: { code: "network-setup-in-flight", text: "its network is still being set up" } }],
+    ]);
   });
 
   test.each(["processes", "containerd"] as const)("are empty while the %s could not be read", (source) => {
     const { candidates, kept } = sorted({ sandboxes: [dead] }, { [source]: failed("no") });
 
     expect(candidates).toEqual([]);
-    expect(kept).toMatchObject([{ reason: { code: "not-proven-dead" } }]);
+    expect(kept).toMatchObject([
+      { reason: { code: "not-proven-dead", text: expect.stringMatching(/^not proven dead: ./) } },
+    ]);
   });
 
   test.each(["labels", "annotations"] as const)("do not include one that %s opt out", (where) => {
@@ -113,7 +121,7 @@ describe("candidates", () => {
 
     expect(sorted({ sandboxes: [optedOut] })).toMatchObject({
       candidates: [],
-      kept: [{ reason: { code: "opted-out" } }],
+      kept: [{ reason: { code: "opted-out", text: "opted out by unghost.dev/ignore" } }],
     });
   });
 

@@ -19,7 +19,7 @@ export function actionOf(steps: readonly Step[], followUps: readonly Step[] = []
     rank: "rest",
     steps,
     ...(followUps.length === 0 ? {} : { followUps }),
-    reason: { code: "pod-not-on-node" },
+    reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
     lane: "1",
   };
 }

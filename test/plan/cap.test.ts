@@ -9,7 +9,13 @@ const REMOVE: Step = { kind: "remove-sandbox", sandboxId: sandboxId("a".repeat(6
 const MOVE: Step = { kind: "quarantine-file", path: "/var/lib/cni/results/x", health: "orphaned" };
 
 function action(lane: string, ...steps: readonly Step[]): PlannedAction {
-  return { finding: { id: lane } as Finding, rank: "rest", steps, reason: { code: "pod-not-on-node" }, lane };
+  return {
+    finding: { id: lane } as Finding,
+    rank: "rest",
+    steps,
+    reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
+    lane,
+  };
 }
 
 function lanes(actions: readonly PlannedAction[]): readonly string[] {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { decideRung, type LadderCase, type Rung } from "../../src/plan/ladder.ts";
-import type { PlanReason } from "../../src/plan/plan-reason.ts";
+import { type Decision, decideRung, type LadderCase, type Rung } from "../../src/plan/ladder.ts";
 
 /** Dead for long, its pod exists, its containers exist, a kubelet runs, and there is no obstacle. */
 const DEAD: LadderCase = {
@@ -21,15 +20,36 @@ const DEAD: LadderCase = {
   allDead: false,
 };
 
+type Code = Decision["reason"]["code"];
+
 interface Row {
   readonly when: string;
   readonly facts: Partial<LadderCase>;
   readonly rung: Rung;
-  readonly code: PlanReason["code"];
+  readonly code: Code;
 }
 
-const DOUBT = { kind: "implausible", now: new Date(0) } as const;
+const DOUBT = { code: "clock-in-doubt", text: "the clock is wrong" } as const;
 const UNASKED = { pod: "unasked", kubeletAlive: false } as const;
+
+const SENTENCES: Readonly<Record<Code, string>> = {
+  "opted-out": "it is opted out by unghost.dev/ignore",
+  "not-proven-dead": "it is not proven dead",
+  "control-plane-unproven": "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it",
+  "clock-in-doubt": DOUBT.text,
+  "kept-on-purpose": "Kubernetes keeps it on purpose",
+  "kubelet-recovering": "kubelet is alive and may be recovering it right now",
+  "all-dead-requested": "--all-dead asks for everything proven dead",
+  "kept-with-network-held": "Kubernetes keeps it on purpose, but its network cannot be released",
+  "kubelet-finishes": "kubelet is alive and finishes once the obstacle is gone",
+  "network-releasable": "its network can be released; its record and logs may still be wanted",
+  "pod-not-on-node": "its pod is gone from this node",
+  "never-created": "it was never completely created",
+  "holds-blocked-name": "an observed error names it as the holder of a blocked name",
+  "attempt-reused": "after a clock step kubelet asks for its attempt number again",
+  "no-container": "it holds no container",
+  "died-with-node": "it died with the node, and neither API server nor kubelet can be asked",
+};
 
 const ROWS: readonly Row[] = [
   // Rung 0: keep it.
@@ -191,5 +211,5 @@ const ROWS: readonly Row[] = [
 test.each(ROWS)("rung $rung when $when", ({ facts, rung, code }) => {
   const decision = decideRung({ ...DEAD, ...facts });
 
-  expect([decision.rung, decision.reason.code]).toEqual([rung, code]);
+  expect(decision).toEqual({ rung, reason: { code, text: SENTENCES[code] } });
 });

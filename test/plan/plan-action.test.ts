@@ -15,7 +15,7 @@ const RETAINED = classThatAdopts("all-dead");
 describe("an action", () => {
   test("of a subject that is not a listed sandbox is its remedy, with the finding's text as the reason", () => {
     const { actions } = planFor({ subject: { type: "file", path: "/x" }, cure: [CURE] });
-    expect(actions).toMatchObject([{ rank: "rest", steps: [CURE], reason: { code: "cure", summary: "it is dead" } }]);
+    expect(actions).toMatchObject([{ rank: "rest", steps: [CURE], reason: { code: "cure", text: "it is dead" } }]);
   });
 
   test.each<readonly [string, Partial<Finding>, string]>([
@@ -60,7 +60,11 @@ describe("an action", () => {
 
 describe("dead sandboxes without a finding", () => {
   const explained: readonly Finding[] = [FINDING, { ...FINDING, subject: { type: "node" } }];
-  const dead = [candidate("a"), candidate("b"), candidate("c", { code: "static-pod" })];
+  const dead = [
+    candidate("a"),
+    candidate("b"),
+    candidate("c", { code: "static-pod", text: "a static pod: kubelet creates it again from its manifest" }),
+  ];
   const given = diagnosis(explained, { dead });
 
   test("are removed by --all-dead, with the reason why they were kept", () => {

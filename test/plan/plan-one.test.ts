@@ -64,13 +64,31 @@ describe("ladder facts of a sandbox", () => {
     ["its containers were lost", LOST, ["remove-sandbox", "attempt-reused"]],
   ])("after a clock step it is kept only when %s", (_, exit, wanted) => {
     const parts = { ...KNOWN, containers: [containerOf("a", { exit })] };
-    const dead = [candidate("a", { code: "containers-finished" })];
+    const dead = [
+      candidate("a", {
+        code: "containers-finished",
+        text: "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them",
+      }),
+    ];
     expect(decided({ class: clockStepSandboxAttemptReuse.id }, { parts, dead })).toEqual(wanted);
   });
 
   test("a sandbox kept for another reason than a clock step stays kept, however it ended", () => {
     const parts = { ...KNOWN, containers: lost("a") };
-    expect(decided({}, { parts, dead: [candidate("a", { code: "pod-known" })] })).toEqual(["left", "kept-on-purpose"]);
+    expect(
+      decided(
+        {},
+        {
+          parts,
+          dead: [
+            candidate("a", {
+              code: "pod-known",
+              text: "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers",
+            }),
+          ],
+        },
+      ),
+    ).toEqual(["left", "kept-on-purpose"]);
   });
 
   const STATIC = { annotations: { "kubernetes.io/config.source": "file" } };
@@ -91,7 +109,12 @@ describe("ladder facts of a sandbox", () => {
   });
 
   describe("its removal fails", () => {
-    const dead = [candidate("a", { code: "pod-known" })];
+    const dead = [
+      candidate("a", {
+        code: "pod-known",
+        text: "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers",
+      }),
+    ];
     const failing = { ...KNOWN, containers: lost("a"), logLines: [delErrorLine("a", "no")] };
 
     test.each<readonly [string, string, NodeParts, readonly [string, string]]>([
@@ -126,6 +149,12 @@ describe("a finding is skipped", () => {
   const holds = (more: object): Partial<Snapshot> => ({
     kubernetes: { source: "api", pods: [], holds: { paused: false, node: false, namespaces: [], ...more } },
   });
+  const SENTENCES: Readonly<Record<string, string>> = {
+    paused: "the node is paused by unghost.dev/paused",
+    "opted-out": "it is opted out by unghost.dev/ignore",
+    untreatable: "no way",
+    "nothing-to-end": "nothing was found that could be ended: restart the runtime manually to clear it",
+  };
   const ignored = { ...recordOf("a"), labels: { "unghost.dev/ignore": "true" } };
 
   test.each<readonly [string, Partial<Finding>, Situation, string]>([
@@ -149,11 +178,12 @@ describe("a finding is skipped", () => {
       "nothing-to-end",
     ],
   ])("when %s", (_, finding, situation, code) => {
-    expect(decided(finding, situation)).toEqual(["left", code]);
+    const { actions, leftAlone } = planFor(finding, situation);
+    expect([actions, leftAlone.map(({ reason }) => reason)]).toEqual([[], [{ code, text: SENTENCES[code] }]]);
   });
 
   test("with the reason why no step is possible", () => {
-    expect(planFor({ untreatable: "no way" }).leftAlone[0]?.reason).toEqual({ code: "untreatable", why: "no way" });
+    expect(planFor({ untreatable: "no way" }).leftAlone[0]?.reason).toEqual({ code: "untreatable", text: "no way" });
   });
 
   const attended = {
@@ -174,12 +204,16 @@ describe("a finding is skipped", () => {
     expect(decided(finding, { policy })).toEqual(wanted);
   });
 
-  test.each<readonly [string, readonly Step[], object]>([
-    ["with the class that may be allowed", [CURE], { allow: FINDING.class }],
-    ["without a class when consent would start no action", [], {}],
-  ])("until consent is given, %s", (_, cure, allow) => {
+  test.each<readonly [string, readonly Step[], string]>([
+    [
+      "with the class that may be allowed",
+      [CURE],
+      "manual (to allow it: unghost heal --only dead-after-crash, or agent.classes.dead-after-crash: heal): Check.",
+    ],
+    ["without a class when consent would start no action", [], "manual: Check."],
+  ])("until consent is given, %s", (_, cure, text) => {
     const { leftAlone } = planFor({ ...attended, cure });
-    expect(leftAlone[0]?.reason).toEqual({ code: "needs-consent", steps: ["Check."], ...allow });
+    expect(leftAlone[0]?.reason).toEqual({ code: "needs-consent", text });
   });
 });
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
-import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { Sandbox } from "../../src/snapshot/types/runtime.ts";
@@ -36,7 +35,7 @@ function steps({ actions }: Plan): readonly string[] {
 }
 
 function reasons({ leftAlone }: Plan): readonly string[] {
-  return leftAlone.map(({ reason }) => planReasonInWords(reason));
+  return leftAlone.map(({ reason }) => reason.text);
 }
 
 /** A sandbox that died with the node: its container lost, its network held. */

@@ -29,7 +29,7 @@ function planOf(...digits: readonly string[]): Plan {
     finding: finding(digit),
     rank: "rest" as const,
     steps: [{ kind: "remove-sandbox" as const, sandboxId: sandboxId(digit.repeat(64)) }],
-    reason: { code: "no-container" } as const,
+    reason: { code: "no-container", text: "it holds no container" } as const,
     lane: digit,
   }));
   return { actions, leftAlone: [] };
@@ -58,7 +58,10 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
 
   test("is added to the findings of a scan, with the reason why others are skipped", () => {
     const { view } = CONTEXT;
-    const left = { finding: finding("b"), reason: { code: "opted-out" } } as const;
+    const left = {
+      finding: finding("b"),
+      reason: { code: "opted-out", text: "it is opted out by unghost.dev/ignore" },
+    } as const;
     const report = {
       ...buildReport(view.snapshot, diagnose(view.snapshot, AT_ONCE)),
       findings: ["a", "b", "c"].map((digit) => reportedFinding(finding(digit), view)),

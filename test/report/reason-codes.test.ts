@@ -51,7 +51,13 @@ test("the code of a refused action is in the report", () => {
   const { findings } = diagnosed(PARTS);
   const [finding] = findings;
   if (finding === undefined) throw new Error("nothing was found");
-  const action: PlannedAction = { finding, rank: "rest", steps: [], reason: { code: "pod-not-on-node" }, lane: "x" };
+  const action: PlannedAction = {
+    finding,
+    rank: "rest",
+    steps: [],
+    reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
+    lane: "x",
+  };
 
   const refused = { action, outcome: "refused", reason: "it is Ready", code: "not-dead", seconds: 0 } as const;
 

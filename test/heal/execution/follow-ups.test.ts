@@ -26,7 +26,7 @@ async function run(followUps: readonly Step[]) {
     return Promise.resolve(undefined);
   };
   const tools = fakeTools(shop, { tools: { hostRoot: root, waits: { ...DEFAULT_WAITS, socketMs: 0 }, cluster } });
-  const reason = { code: "pod-not-on-node" } as const;
+  const reason = { code: "pod-not-on-node", text: "its pod is gone from this node" } as const;
   const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], followUps, reason, lane: "x" } as const;
   return { ...(await runAction(action, { tools, brake: stormBrake() })), asked };
 }

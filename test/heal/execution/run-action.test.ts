@@ -120,7 +120,7 @@ const ACTION: PlannedAction = {
   finding: FINDING,
   rank: "rest",
   steps: [REMOVE],
-  reason: { code: "pod-not-on-node" },
+  reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
   lane: ID,
 };
 

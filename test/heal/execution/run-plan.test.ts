@@ -41,7 +41,7 @@ function removal(id: (typeof IDS)[number]): PlannedAction {
     },
     rank: "rest",
     steps: [{ kind: "remove-sandbox", sandboxId: id }],
-    reason: { code: "pod-not-on-node" },
+    reason: { code: "pod-not-on-node", text: "its pod is gone from this node" },
     lane: id,
   };
 }
