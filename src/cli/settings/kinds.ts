@@ -47,6 +47,29 @@ export function durationText(milliseconds: number): string {
   return written === "" ? "0s" : written;
 }
 
+/** Longer values are not quoted. */
+const MAX_QUOTED = 60;
+
+export function quoted(value: unknown): string {
+  const written = JSON.stringify(value) ?? String(value);
+  return written.length > MAX_QUOTED ? `${written.slice(0, MAX_QUOTED)}…` : written;
+}
+
+const TEXT = ["string", "number"];
+
+/** One value. Invalid is what has no result, or an error in its own words. */
+function scalar<Value>(expected: string, parse: (given: string) => Value | Error | undefined, types = TEXT) {
+  return v.pipe(
+    v.unknown(),
+    v.rawTransform<unknown, Value>(({ dataset: { value }, addIssue, NEVER }) => {
+      const parsed = types.includes(typeof value) ? parse(String(value)) : undefined;
+      if (parsed !== undefined && !(parsed instanceof Error)) return parsed;
+      addIssue({ message: parsed instanceof Error ? parsed.message : `${expected}, got ${quoted(value)}` });
+      return NEVER;
+    }),
+  );
+}
+
 /** Timers can wait for 24 days. */
 const LONGEST = "576h";
 
@@ -55,18 +78,13 @@ export function duration(least: string, ownMost?: string) {
   const most = ownMost ?? LONGEST;
   const [leastMs = 0, mostMs = 0] = [least, most].map(parseDurationMs);
   const wanted = ownMost && `expected a duration from ${least} to ${most}, like 90s, 10m or 1h30m`;
-  const schema = v.pipe(
-    v.union([v.string(), v.number()], wanted ?? "expected text"),
-    v.rawTransform(({ dataset, addIssue, NEVER }) => {
-      const ms = parseDurationMs(String(dataset.value));
-      if (ms !== undefined && ms >= leastMs && ms <= mostMs) return ms;
-      const got = JSON.stringify(dataset.value);
-      const outOfRange = `${wanted ?? `expected at least ${leastMs}ms and at most ${most}`}, got ${got}`;
-      const noDuration = `${got} is not a duration: write it like 500ms, 90s, 10m or 1h30m`;
-      addIssue({ message: ms === undefined && wanted === undefined ? noDuration : outOfRange });
-      return NEVER;
-    }),
-  );
+  const schema = scalar(wanted ?? "expected text", (given) => {
+    const ms = parseDurationMs(given);
+    if (ms !== undefined && ms >= leastMs && ms <= mostMs) return ms;
+    if (wanted !== undefined) return undefined;
+    if (ms !== undefined) return new Error(`expected at least ${leastMs}ms and at most ${most}, got "${given}"`);
+    return new Error(`"${given}" is not a duration: write it like 500ms, 90s, 10m or 1h30m`);
+  });
   return { schema, range: `\`${least}\` to \`${most}\``, unit: "ms" } as const satisfies Kind<number>;
 }
 
@@ -79,128 +97,80 @@ export const retention = {
   range: "`0s` (forever), or `1h` to `3650d`",
 } as const satisfies Kind<number>;
 
-const TextOrNumber = v.union([v.string(), v.number()], "expected text");
-
-function numeric(expected: string, range: string, isValid: (value: number) => boolean): Kind<number> {
-  const schema = v.pipe(
-    v.union([v.string(), v.number()], expected),
-    v.transform((value) => (value === "" ? Number.NaN : Number(value))),
-    v.check(isValid, expected),
-  );
-  return { schema, range };
-}
-
 export function wholeNumber(least: number, most: number): Kind<number> {
   const range = `${least} to ${most}`;
-  return numeric(
-    `expected a whole number from ${range}`,
-    range,
-    (value) => Number.isInteger(value) && value >= least && value <= most,
-  );
+  const isWithin = (value: number) => Number.isInteger(value) && value >= least && value <= most;
+  return { schema: numeric(`expected a whole number from ${range}`, isWithin), range };
 }
 
-export const share = numeric(
-  "expected a share above 0 and up to 1, like 0.3",
-  "above 0, up to 1",
-  (value) => value > 0 && value <= 1,
-);
+export const share: Kind<number> = {
+  schema: numeric("expected a share above 0 and up to 1, like 0.3", (value) => value > 0 && value <= 1),
+  range: "above 0, up to 1",
+};
 
-const YES: readonly string[] = ["true", "1", "yes", "on"];
-const NO: readonly string[] = ["false", "0", "no", "off"];
-const YES_OR_NO = "expected true or false";
+function numeric(expected: string, isWithin: (value: number) => boolean) {
+  return scalar(expected, (given) => (given !== "" && isWithin(Number(given)) ? Number(given) : undefined));
+}
+
+const WORDS = new Map([
+  ...["true", "1", "yes", "on"].map((word) => [word, true] as const),
+  ...["false", "0", "no", "off"].map((word) => [word, false] as const),
+]);
 
 /** Environment variables are strings. */
 export const yesNo = {
-  schema: v.pipe(
-    v.union([v.boolean(), v.string(), v.number()], YES_OR_NO),
-    v.transform((value) => String(value).toLowerCase()),
-    v.check((word) => YES.includes(word) || NO.includes(word), YES_OR_NO),
-    v.transform((word) => YES.includes(word)),
-  ),
+  schema: scalar("expected true or false", (given) => WORDS.get(given.toLowerCase()), [...TEXT, "boolean"]),
   range: "`true`, `false`",
   form: "switch",
 } as const satisfies Kind<boolean>;
 
-export function choice<const Words extends readonly string[]>(words: Words, lead = "expected") {
-  const schema: v.GenericSchema<unknown, Words[number]> = v.picklist(words, `${lead} ${words.join(", ")}`);
+export function choice<const Words extends readonly string[]>(words: Words, lead = "expected"): Kind<Words[number]> {
+  const schema = scalar<Words[number]>(`${lead} ${words.join(", ")}`, (given) => words.find((word) => word === given));
   return { schema, range: words.map((word) => `\`${word}\``).join(", ") };
 }
 
 export function plainText(range: string): Kind<string> {
-  return { schema: v.pipe(TextOrNumber, v.transform(String)), range };
+  return { schema: scalar("expected text", (given) => given), range };
 }
 
-const ABSOLUTE = "expected an absolute path";
 export const absolutePath: Kind<string> = {
-  schema: v.pipe(v.string(ABSOLUTE), v.startsWith("/", ABSOLUTE)),
+  schema: valid("expected an absolute path", (given) => given.startsWith("/")),
   range: "absolute path",
 };
 
 export const endpoint: Kind<string> = {
-  schema: v.pipe(
-    TextOrNumber,
-    v.transform(String),
-    v.rawCheck(({ dataset, addIssue }) => {
-      const parsed = dataset.typed ? parseEndpoint(dataset.value) : undefined;
-      if (parsed?.ok === false) addIssue({ message: parsed.message });
-    }),
-  ),
+  schema: scalar("expected text", (given) => {
+    const parsed = parseEndpoint(given);
+    return parsed.ok ? given : new Error(parsed.message);
+  }),
   range: "`unix://PATH`",
 };
 
-const LISTEN =
-  "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere";
 export const listenAddress: Kind<string> = {
-  schema: v.pipe(
-    v.string(LISTEN),
-    v.check((address) => address === "" || succeeds(() => parseListenAddress(address)), LISTEN),
+  schema: valid(
+    "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere",
+    (given) => given === "" || succeeds(() => parseListenAddress(given)),
   ),
   range: "`HOST:PORT`",
 };
 
-const NAMESPACE = "expected the name of a namespace: lower-case letters, digits and dashes";
-/** By Kubernetes' own rule for their names. */
+/** By Kubernetes' own rule for names of namespaces. */
 export const namespace: Kind<string> = {
-  schema: v.pipe(
-    v.union([v.string(), v.number()], NAMESPACE),
-    v.transform(String),
-    v.regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, NAMESPACE),
+  schema: valid("expected the name of a namespace: lower-case letters, digits and dashes", (given) =>
+    /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(given),
   ),
   range: "name of a namespace",
 };
 
-/** Minutes after midnight. */
-export function clockTime(last: "23:59" | "24:00") {
-  const expected = `expected a time from 00:00 to ${last}, like 22:30`;
-  return v.pipe(
-    v.string(expected),
-    v.transform((value) => {
-      const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(value) ?? [];
-      return Number(hours) * 60 + Number(minutes);
-    }),
-    v.check((minute) => minute <= (last === "24:00" ? 1440 : 1439), expected),
-  );
-}
-
-const TIME_ZONE = "expected the name of a time zone, like Europe/Berlin or UTC";
-export const TimeZone = v.pipe(
-  v.string(TIME_ZONE),
-  v.check((name) => succeeds(() => new Intl.DateTimeFormat("en", { timeZone: name })), TIME_ZONE),
+export const TimeZone = valid("expected the name of a time zone, like Europe/Berlin or UTC", (timeZone) =>
+  succeeds(() => new Intl.DateTimeFormat("en", { timeZone })),
 );
 
-/** A list, or its only item; several words may be separated by commas. */
-export function listOf<Item>({ schema }: Pick<Kind<Item>, "schema">, range: string) {
-  const items = v.pipe(
-    v.unknown(),
-    v.transform((value): readonly unknown[] => (Array.isArray(value) ? value : [value])),
-    v.transform((given) => given.flatMap((item) => (typeof item === "string" ? item.split(",") : [item]))),
-    v.transform((given) => given.filter((item) => item !== "")),
-    v.array(schema),
-  );
-  return { schema: items, range, form: "list" } as const satisfies Kind<readonly Item[]>;
+function valid(expected: string, isValid: (given: string) => boolean) {
+  return scalar(expected, (given) => (isValid(given) ? given : undefined));
 }
 
-/** Its error message names no place; ours does. */
+/** Its error names no place; ours does. */
 function succeeds(parse: () => unknown): boolean {
   try {
     parse();
@@ -208,6 +178,27 @@ function succeeds(parse: () => unknown): boolean {
   } catch {
     return false;
   }
+}
+
+/** Minutes after midnight. */
+export function clockTime(last: "23:59" | "24:00") {
+  return scalar(`expected a time from 00:00 to ${last}, like 22:30`, (given) => {
+    const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(given) ?? [];
+    const minute = Number(hours) * 60 + Number(minutes);
+    return minute <= (last === "24:00" ? 1440 : 1439) ? minute : undefined;
+  });
+}
+
+/** A list, or its only item; several words may be separated by commas. */
+export function listOf<Item>({ schema }: Pick<Kind<Item>, "schema">, range: string) {
+  const items = v.pipe(
+    v.unknown(),
+    v.transform((given): readonly unknown[] => (Array.isArray(given) ? given : [given])),
+    v.transform((given) => given.flatMap((item) => (typeof item === "string" ? item.split(",") : [item]))),
+    v.transform((given) => given.filter((item) => item !== "")),
+    v.array(schema),
+  );
+  return { schema: items, range, form: "list" } as const satisfies Kind<readonly Item[]>;
 }
 
 /** The kinds of flags; all are optional, because environment and file may set them, too. */

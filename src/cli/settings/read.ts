@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { findHostRoot } from "../../host/host-root.ts";
 import { errorCode } from "../../host/system-error.ts";
 import type { ConfigFile } from "./file.ts";
-import { type Kind, SettingsError } from "./kinds.ts";
+import { type Kind, quoted, SettingsError } from "./kinds.ts";
 import { environmentName, kebab, NODE, type NodeFlags, type Values, valuesOf } from "./table.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -114,13 +114,9 @@ export function parseGiven<Value>({ schema }: Pick<Kind<Value>, "schema">, { val
   throw new SettingsError(problemAt(key === undefined ? from : `${from}: ${key}`, parsed.issues[0], value));
 }
 
-/** Errors that are about keys, about several values, or that quote the value themselves. */
+/** Errors about keys or several values, and those that quote the value themselves. */
 const COMPLETE: ReadonlySet<string> = new Set(["raw_check", "raw_transform", "partial_check", "loose_object"]);
-/** Longer values are not quoted. */
-const MAX_QUOTED = 60;
 
 export function problemAt(place: string, { type, message }: v.BaseIssue<unknown>, value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
-  return `${place}: ${message}${COMPLETE.has(type) ? "" : `, got ${quoted}`}`;
+  return `${place}: ${message}${COMPLETE.has(type) ? "" : `, got ${quoted(value)}`}`;
 }

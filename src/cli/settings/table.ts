@@ -8,7 +8,7 @@ import * as kinds from "./kinds.ts";
  * chart's schema and docs/configuration.md follow from it.
  */
 interface Setting extends kinds.Kind {
-  /** As in the file. Without it, the setting is optional. */
+  /** Without it, the setting is optional. */
   readonly byDefault?: unknown;
   /** Where the default depends on the node. */
   readonly defaultInWords?: string;
@@ -19,6 +19,11 @@ interface Setting extends kinds.Kind {
 
 export type Settings = Readonly<Record<string, Setting>>;
 
+/** With its default, as in the file. */
+function or<One extends kinds.Kind, Default>(kind: One, byDefault: Default) {
+  return { ...kind, byDefault };
+}
+
 const PLACES = {
   runtimeEndpoint: {
     ...kinds.endpoint,
@@ -26,8 +31,7 @@ const PLACES = {
     meaning: "Socket of the container runtime. None: detected.",
   },
   cniCacheDir: {
-    ...kinds.absolutePath,
-    byDefault: "/var/lib/cni",
+    ...or(kinds.absolutePath, "/var/lib/cni"),
     flag: ["Where libcni, multus, flannel and host-local keep their files (default /var/lib/cni)", "DIR"],
     meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
@@ -37,8 +41,7 @@ const PLACES = {
     meaning: "Where multus keeps its delegate cache. Default: from its configuration.",
   },
   stateDir: {
-    ...kinds.absolutePath,
-    byDefault: "/var/lib/unghost",
+    ...or(kinds.absolutePath, "/var/lib/unghost"),
     flag: ["Where unghost keeps its journal and quarantine (default /var/lib/unghost)", "DIR"],
     meaning: "Journal, quarantine, and what the agent remembers.",
   },
@@ -48,21 +51,18 @@ const PLACES = {
     meaning: "Credentials for the Kubernetes API. None: those of the pod, else kubelet's.",
   },
   node: {
-    ...kinds.plainText("text"),
-    byDefault: hostname(),
+    ...or(kinds.plainText("text"), hostname()),
     defaultInWords: "the host name",
     flag: ["Name of this node in Kubernetes (default: the host name)", "NAME"],
     meaning: "Name of this node in Kubernetes. `NODE_NAME` in the environment is read, too.",
   },
   noKube: {
-    ...kinds.yesNo,
-    byDefault: false,
+    ...or(kinds.yesNo, false),
     flag: ["Ask neither the Kubernetes API nor kubelet's directories about pods"],
     meaning: "Ask neither the Kubernetes API nor kubelet's directories.",
   },
   hostRoot: {
-    ...kinds.absolutePath,
-    byDefault: "/",
+    ...or(kinds.absolutePath, "/"),
     flag: ["Where the host's file system is mounted, in a container (default /)", "DIR"],
     meaning: "Where the host's file system is mounted, for containers.",
   },
@@ -70,29 +70,25 @@ const PLACES = {
 
 const BEHAVIOUR = {
   output: {
-    ...kinds.choice(OUTPUT_FORMATS, "expected one of"),
-    byDefault: "table",
+    ...or(kinds.choice(OUTPUT_FORMATS, "expected one of"), "table"),
     flag: ["table, json or yaml (default table)", "FORMAT"],
     meaning: "How reports are printed.",
   },
   /** Actions have their own timeouts. Nothing answers faster than 10 ms. */
   timeout: {
-    ...kinds.duration("10ms"),
-    byDefault: "4s",
+    ...or(kinds.duration("10ms"), "4s"),
     flag: ["Timeout per data source (default 4s)", "DURATION"],
     meaning: "Timeout per data source of a scan.",
   },
   /** How long a sandbox must have been dead to be a finding while a kubelet is running. */
   minAge: {
-    ...kinds.duration("0s"),
-    byDefault: "10m",
+    ...or(kinds.duration("0s"), "10m"),
     flag: ["Leave alone what is dead for less than this while a kubelet is alive (default 10m)", "DURATION"],
     meaning: "What has been dead for less than this is left to a kubelet that is alive.",
   },
   /** Kubelet times out after 4 min, containerd's rollback takes 1 more. */
   inflightGrace: {
-    ...kinds.duration("0s"),
-    byDefault: "10m",
+    ...or(kinds.duration("0s"), "10m"),
     flag: [
       "How long a sandbox creation may take (default 10m; 30s after kubelet or the runtime reported its timeout)",
       "DURATION",
@@ -101,30 +97,26 @@ const BEHAVIOUR = {
   },
   /** External attachers normally retry for minutes. */
   volumeAttachmentAge: {
-    ...kinds.duration("0s"),
-    byDefault: "5m",
+    ...or(kinds.duration("0s"), "5m"),
     flag: ["How long a volume may wait to be attached to this node (default 5m)", "DURATION"],
     meaning: "How long a volume may wait to be attached.",
   },
   concurrency: {
-    ...kinds.wholeNumber(1, 256),
-    byDefault: 32,
+    ...or(kinds.wholeNumber(1, 256), 32),
     flag: ["Sandboxes healed concurrently (default 32)", "N"],
     meaning: "Sandboxes healed concurrently.",
   },
   only: {
-    ...kinds.listOf(kinds.plainText(""), "[classes](classes.md)"),
-    byDefault: [],
+    ...or(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["Only these failure classes", "CLASS"],
     meaning: "Only these failure classes.",
   },
   skip: {
-    ...kinds.listOf(kinds.plainText(""), "[classes](classes.md)"),
-    byDefault: [],
+    ...or(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["All failure classes but these", "CLASS"],
     meaning: "All failure classes but these.",
   },
-  verbose: { ...kinds.yesNo, byDefault: false, flag: ["Verbose output"], meaning: "Verbose output." },
+  verbose: { ...or(kinds.yesNo, false), flag: ["Verbose output"], meaning: "Verbose output." },
 } as const satisfies Settings;
 
 /** The top level of the file: settings of every command that scans a node. */
@@ -133,14 +125,12 @@ export const NODE = { ...PLACES, ...BEHAVIOUR };
 /** Below `agent`; `classes`, `defaults` and `maintenanceWindows` follow in the file. */
 export const SCANNING = {
   scanEvery: {
-    ...kinds.duration("10ms", "24h"),
-    byDefault: "1m",
+    ...or(kinds.duration("10ms", "24h"), "1m"),
     flag: ["Interval of the periodic full scan (default 60s)", "DURATION"],
     meaning: "Interval of the periodic full scan (fallback for missed events).",
   },
   observeOnly: {
-    ...kinds.yesNo,
-    byDefault: false,
+    ...or(kinds.yesNo, false),
     flag: ["Show everything, touch nothing"],
     meaning: "Overrides every other setting: report everything, change nothing.",
   },
@@ -149,31 +139,26 @@ export const SCANNING = {
 /** Below `agent`. */
 export const LIMITS = {
   ignoreNamespaces: {
-    ...kinds.listOf(kinds.namespace, "names of namespaces"),
-    byDefault: [],
+    ...or(kinds.listOf(kinds.namespace, "names of namespaces"), []),
     meaning: "Nothing of these is touched, and none of their pods is restarted for the sake of others.",
   },
   recreatePods: {
-    ...kinds.yesNo,
-    byDefault: false,
+    ...or(kinds.yesNo, false),
     meaning:
       "Where a pod's name is held by something that no process explains: delete the pod, for its controller to make it again. Never a bare pod, a static one, or one that is left out.",
   },
   keepDurable: {
-    ...kinds.yesNo,
-    byDefault: true,
+    ...or(kinds.yesNo, true),
     meaning:
       "Sync the files of CNI plugins to disk as they are written, so that a power cut leaves none empty: see [durability.md](durability.md).",
   },
   quarantineRetention: {
-    ...kinds.retention,
-    byDefault: "30d",
+    ...or(kinds.retention, "30d"),
     meaning:
       "How long files and logs stay in quarantine. The agent deletes older entries every hour, `unghost quarantine prune` on demand; entries that an unfinished run or undo needs stay. After that `unghost undo` cannot put the file back.",
   },
   cap: {
-    ...kinds.wholeNumber(1, 10_000),
-    byDefault: 250,
+    ...or(kinds.wholeNumber(1, 10_000), 250),
     meaning:
       "The most subjects that one healing touches; the others are in the next one. Files that are only moved aside do not count.",
   },
@@ -182,23 +167,19 @@ export const LIMITS = {
 /** Below `agent.fleet`. */
 export const FLEET = {
   slots: {
-    ...kinds.wholeNumber(1, 1000),
-    byDefault: 3,
+    ...or(kinds.wholeNumber(1, 1000), 3),
     meaning: "How many nodes may heal disruptively at once.",
   },
   namespace: {
-    ...kinds.namespace,
-    byDefault: "unghost",
+    ...or(kinds.namespace, "unghost"),
     meaning: "Where the Leases of those slots are.",
   },
   breakerShare: {
-    ...kinds.share,
-    byDefault: 0.3,
+    ...or(kinds.share, 0.3),
     meaning: "Share of unhealthy nodes from which on no node heals: the cause is then elsewhere.",
   },
   breakerAtLeast: {
-    ...kinds.wholeNumber(1, 10_000),
-    byDefault: 3,
+    ...or(kinds.wholeNumber(1, 10_000), 3),
     meaning: "Fewer unhealthy nodes than this never stop the others.",
   },
 } as const satisfies Settings;
@@ -206,8 +187,7 @@ export const FLEET = {
 /** Below `agent`: read once, at its start. */
 export const SERVICE = {
   listen: {
-    ...kinds.listenAddress,
-    byDefault: "127.0.0.1:20258",
+    ...or(kinds.listenAddress, "127.0.0.1:20258"),
     flag: ["Where metrics and the status page are served (default 127.0.0.1:20258; empty: nowhere)", "HOST:PORT"],
     meaning: "Metrics and status page. `:20258` is every address of the node.",
   },
@@ -232,8 +212,7 @@ export const SERVICE = {
     meaning: "Write the metrics to this file, too, for node_exporter.",
   },
   logLevel: {
-    ...kinds.choice(["debug", "info", "warn", "error"]),
-    byDefault: "info",
+    ...or(kinds.choice(["debug", "info", "warn", "error"]), "info"),
     flag: ["debug, info, warn or error (default info)", "LEVEL"],
     meaning: "",
   },

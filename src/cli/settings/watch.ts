@@ -1,6 +1,7 @@
-import { type BigIntStats, type FSWatcher, statSync, watch } from "node:fs";
+import { type BigIntStats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorCode } from "../../host/system-error.ts";
+import { watchDirectories } from "../../keeper/directory-watch.ts";
 
 export interface WatchTiming {
   /** A file is written in several steps: without a change for this long, it is complete. */
@@ -19,41 +20,25 @@ const TIMING: WatchTiming = { quietMs: 250, everyMs: 5000 };
 export function watchConfigFile(path: string, onChange: () => void, timing: WatchTiming = TIMING): () => void {
   let last = identityOf(path);
   let pending: NodeJS.Timeout | undefined;
-  let watcher = watchDirectory();
+  const directory = watchDirectories(() => {
+    clearTimeout(pending);
+    pending = setTimeout(check, timing.quietMs).unref();
+  });
 
   function check(): void {
-    pending = undefined;
-    watcher ??= watchDirectory();
+    directory.refresh([dirname(path)]);
     const now = identityOf(path);
     if (now === last) return;
     last = now;
     onChange();
   }
 
-  function checkSoon(): void {
-    clearTimeout(pending);
-    pending = setTimeout(check, timing.quietMs).unref();
-  }
-
-  function watchDirectory(): FSWatcher | undefined {
-    try {
-      const fresh = watch(dirname(path), { persistent: false }, checkSoon);
-      fresh.on("error", () => {
-        fresh.close();
-        watcher = undefined;
-      });
-      return fresh;
-    } catch {
-      // No such directory yet, or no watches left on this node: the periodic check is the fallback.
-      return undefined;
-    }
-  }
-
+  directory.refresh([dirname(path)]);
   const periodic = setInterval(check, timing.everyMs).unref();
   return () => {
     clearInterval(periodic);
     clearTimeout(pending);
-    watcher?.close();
+    directory.close();
   };
 }
 
