@@ -15,23 +15,20 @@ import { type Io, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
-interface ExplainFlags {
-  readonly journal?: boolean;
-  readonly list?: boolean;
-  readonly output?: string;
-}
+const explainFlags = {
+  journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),
+  list: onOff("List all failure classes"),
+  output: nodeFlags.output,
+};
+type ExplainFlags = FlagValues<typeof explainFlags>;
 
 export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),
-      list: onOff("List all failure classes"),
-      output: nodeFlags.output,
-    },
+    flags: explainFlags,
     positional: {
       kind: "array",
       parameter: { parse: String, brief: "Error lines, files, a class, or - for standard input", placeholder: "TEXT" },

@@ -12,21 +12,20 @@ import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { positive } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type StateFlags, stateFlags } from "../settings/table.ts";
+import { type FlagValues, stateFlags } from "../settings/table.ts";
 import { stateDirOf } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
-interface HistoryFlags extends StateFlags {
-  readonly limit?: number;
-}
+const historyFlags = {
+  ...stateFlags,
+  limit: positive("Show the last N entries", "N"),
+};
+type HistoryFlags = FlagValues<typeof historyFlags>;
 
 export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      ...stateFlags,
-      limit: positive("Show the last N entries", "N"),
-    },
+    flags: historyFlags,
     positional: {
       kind: "tuple",
       parameters: [{ parse: String, optional: true, brief: "Journal id: show this entry whole", placeholder: "ID" }],

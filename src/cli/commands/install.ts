@@ -14,40 +14,32 @@ import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from 
 import { describeHost, planLines, printedInstead } from "../install-words.ts";
 import { onOff, positive, text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type NodeFlags, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
-
-interface InstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config"> {
-  readonly agent?: boolean;
-  readonly distribution?: string;
-  readonly binDir?: string;
-  readonly deadlineSeconds?: number;
-  readonly force?: boolean;
-  readonly dryRun?: boolean;
-  readonly yes?: boolean;
-  readonly keep?: boolean;
-}
 
 const DEFAULT_BIN_DIR = "/usr/local/bin";
 const DEFAULT_DEADLINE_SECONDS = 60;
 
+const installFlags = {
+  stateDir: nodeFlags.stateDir,
+  hostRoot: nodeFlags.hostRoot,
+  config: nodeFlags.config,
+  agent: onOff("Also install and start the agent as a service of the host"),
+  distribution: text("Distribution, where it cannot be detected: k3s, rke2, k0s, …", "NAME"),
+  binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
+  deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
+  keep: onOff("Also install the service that runs `unghost keep`: for hosts without the agent"),
+  force: onOff("Overwrite files that were changed by hand"),
+  dryRun: onOff("Only print what would be written"),
+  yes: onOff("Do not ask"),
+};
+type InstallFlags = FlagValues<typeof installFlags>;
+
 export const installCommand = buildCommand<InstallFlags, string[], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      stateDir: nodeFlags.stateDir,
-      hostRoot: nodeFlags.hostRoot,
-      config: nodeFlags.config,
-      agent: onOff("Also install and start the agent as a service of the host"),
-      distribution: text("Distribution, where it cannot be detected: k3s, rke2, k0s, …", "NAME"),
-      binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
-      deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
-      keep: onOff("Also install the service that runs `unghost keep`: for hosts without the agent"),
-      force: onOff("Overwrite files that were changed by hand"),
-      dryRun: onOff("Only print what would be written"),
-      yes: onOff("Do not ask"),
-    },
+    flags: installFlags,
     positional: {
       kind: "array",
       parameter: { parse: String, brief: "More arguments for the hook (after --)", placeholder: "ARG" },

@@ -14,23 +14,22 @@ import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { keeperFlags, type NodeFlags, nodeFlagAliases } from "../settings/table.ts";
+import { type FlagValues, keeperFlags, nodeFlagAliases } from "../settings/table.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
+
+const keepFlags = { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") };
+export type KeepFlags = FlagValues<typeof keepFlags>;
 
 export const keepCommand = buildCommand<KeepFlags, [], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") },
+    flags: keepFlags,
     aliases: nodeFlagAliases,
   },
   func: async function (flags) {
     this.finish(await runKeep(flags, this.io));
   },
 });
-
-export interface KeepFlags extends NodeFlags {
-  readonly once?: boolean;
-}
 
 /** The runtime may start later, or get another configuration. */
 const ASK_RUNTIME_EVERY_MS = 60_000;

@@ -20,25 +20,22 @@ import { ExitCode } from "../exit-codes.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings } from "../settings/read.ts";
-import { type StateFlags, stateFlags } from "../settings/table.ts";
+import { type FlagValues, stateFlags } from "../settings/table.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
-interface QuarantineFlags extends StateFlags {
-  readonly olderThan?: string;
-  readonly dryRun?: boolean;
-  readonly yes?: boolean;
-}
+const quarantineFlags = {
+  olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
+  dryRun: onOff("With prune: show what would be deleted; delete nothing"),
+  yes: onOff("With prune: do not ask"),
+  ...stateFlags,
+};
+type QuarantineFlags = FlagValues<typeof quarantineFlags>;
 
 export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
-      dryRun: onOff("With prune: show what would be deleted; delete nothing"),
-      yes: onOff("With prune: do not ask"),
-      ...stateFlags,
-    },
+    flags: quarantineFlags,
     positional: {
       kind: "array",
       parameter: {

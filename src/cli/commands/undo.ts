@@ -10,21 +10,20 @@ import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { onOff, SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type StateFlags, stateFlags } from "../settings/table.ts";
+import { type FlagValues, stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
-interface UndoFlags extends StateFlags {
-  readonly last?: boolean;
-}
+const undoFlags = {
+  ...stateFlags,
+  last: onOff("The newest that can be undone"),
+};
+type UndoFlags = FlagValues<typeof undoFlags>;
 
 export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      ...stateFlags,
-      last: onOff("The newest that can be undone"),
-    },
+    flags: undoFlags,
     positional: {
       kind: "tuple",
       parameters: [{ parse: String, optional: true, brief: "Journal id, as history shows it", placeholder: "ID" }],

@@ -11,32 +11,27 @@ import { ExitCode } from "../exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type NodeFlags, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
-interface UninstallFlags
-  extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "kubeconfig" | "node" | "noKube"> {
-  readonly purge?: boolean;
-  readonly force?: boolean;
-  readonly dryRun?: boolean;
-  readonly yes?: boolean;
-}
+const uninstallFlags = {
+  stateDir: nodeFlags.stateDir,
+  hostRoot: nodeFlags.hostRoot,
+  config: nodeFlags.config,
+  kubeconfig: nodeFlags.kubeconfig,
+  node: nodeFlags.node,
+  noKube: nodeFlags.noKube,
+  purge: onOff("The journal and the quarantine, too"),
+  force: onOff("Also files that were changed by hand, and a quarantine that holds files"),
+  dryRun: onOff("Only print what would be removed"),
+  yes: onOff("Do not ask"),
+};
+type UninstallFlags = FlagValues<typeof uninstallFlags>;
 
 export const uninstallCommand = buildCommand<UninstallFlags, [], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      stateDir: nodeFlags.stateDir,
-      hostRoot: nodeFlags.hostRoot,
-      config: nodeFlags.config,
-      kubeconfig: nodeFlags.kubeconfig,
-      node: nodeFlags.node,
-      noKube: nodeFlags.noKube,
-      purge: onOff("The journal and the quarantine, too"),
-      force: onOff("Also files that were changed by hand, and a quarantine that holds files"),
-      dryRun: onOff("Only print what would be removed"),
-      yes: onOff("Do not ask"),
-    },
+    flags: uninstallFlags,
     aliases: { y: "yes" },
   },
   func: async function ({ purge = false, force, dryRun, yes, ...flags }) {

@@ -6,27 +6,26 @@ import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type NodeFlags, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
+
+const withdrawFlags = {
+  namespace: text("Namespace of the agents (default unghost)", "NAME"),
+  kubeconfig: nodeFlags.kubeconfig,
+  config: nodeFlags.config,
+  timeout: nodeFlags.timeout,
+};
+export type WithdrawFlags = FlagValues<typeof withdrawFlags>;
 
 export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
   docs: NO_BRIEF,
   parameters: {
-    flags: {
-      namespace: text("Namespace of the agents (default unghost)", "NAME"),
-      kubeconfig: nodeFlags.kubeconfig,
-      config: nodeFlags.config,
-      timeout: nodeFlags.timeout,
-    },
+    flags: withdrawFlags,
   },
   func: async function (flags) {
     this.finish(await runWithdraw(flags, this.io));
   },
 });
-
-export interface WithdrawFlags extends Pick<NodeFlags, "kubeconfig" | "config" | "timeout"> {
-  readonly namespace?: string;
-}
 
 const REQUESTS_MS = 60_000;
 const WAIT_MS = 120_000;

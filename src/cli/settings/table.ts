@@ -267,13 +267,13 @@ function flagsOf<Group extends Settings>(group: Group) {
   return Object.fromEntries(flags) as { readonly [Key in keyof Group]: FlagOf<Group[Key]> };
 }
 
-/** From the command line: everything optional, everything still a string except for switches and lists. */
-type FlagValues<Flags> = {
-  readonly [Key in keyof Flags]?: Flags[Key] extends { readonly kind: "boolean" }
-    ? boolean
-    : Flags[Key] extends { readonly variadic: string }
-      ? readonly string[]
-      : string;
+/** From the command line: everything optional, and a setting still a string unless it is a switch or a list. */
+export type FlagValues<Flags> = {
+  readonly [Key in keyof Flags]?: Flags[Key] extends { readonly parse: (input: string) => infer Value }
+    ? Flags[Key] extends { readonly variadic: string }
+      ? readonly Value[]
+      : Value
+    : boolean;
 };
 
 /** The flags of every node command. */
