@@ -103,9 +103,9 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "an attachment that is being deleted counts as settled",
     edits: [
       {
-        file: "src/kube/attachment-reader.ts",
-        from: "  return !attached || deleting;",
-        to: "  return !attached && !deleting;",
+        file: "src/kube/attachments.ts",
+        from: "  return !attached || deletedAt !== undefined;",
+        to: "  return !attached && deletedAt === undefined;",
       },
     ],
   },
@@ -115,9 +115,9 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "an attachment that is not attached counts as settled",
     edits: [
       {
-        file: "src/kube/attachment-reader.ts",
-        from: "  return !attached || deleting;",
-        to: "  return attached && deleting;",
+        file: "src/kube/attachments.ts",
+        from: "  return !attached || deletedAt !== undefined;",
+        to: "  return attached && deletedAt !== undefined;",
       },
     ],
   },

@@ -70,15 +70,13 @@ export interface NodeVolume {
 /** The cluster's desired attachment of a volume to a node, with its status. */
 export interface ApiAttachment {
   readonly name: string;
-  readonly uid: string;
   readonly attacher: string;
   readonly node: string;
   /** Missing for an inline volume of a pod. */
   readonly volume?: string;
   readonly attached: boolean;
   readonly createdAt: Date;
-  readonly deleting: boolean;
-  /** The deletion timestamp. */
+  /** The deletion timestamp: it is being deleted. */
   readonly deletedAt?: Date;
   readonly finalizers: readonly string[];
   readonly error?: string;
@@ -86,20 +84,37 @@ export interface ApiAttachment {
 
 /**
  * A volume that is not attached to this node although it should be, or not detached although it should be, with what
- * depends on it.
+ * depends on it and who may hold it.
  */
 export interface UnattachedVolume extends ApiAttachment {
-  readonly claim?: { readonly namespace: string; readonly name: string };
-  /** Other nodes to which the same volume is attached. */
-  readonly attachedTo: readonly string[];
+  readonly claim?: ClaimName;
+  /** This node's kubelet reports it in use. */
+  readonly inUse: boolean;
+  /** Other nodes to which the same volume is attached, unless it is made for several. */
+  readonly holders: readonly Holder[];
+  /** The lease that a running external-attacher renews every few seconds. */
   readonly lease?: AttacherLease;
   /** What could not be read, and why. */
   readonly unknown: readonly string[];
 }
 
-/** The lease that a running external-attacher renews every few seconds. */
-export interface AttacherLease {
+export interface ClaimName {
+  readonly namespace: string;
   readonly name: string;
+}
+
+/** Another node that has the volume. */
+export interface Holder {
+  readonly node: string;
+  /** Its attachment is being deleted. */
+  readonly deleting: boolean;
+  /** Missing if the node could not be read. */
+  readonly state?:
+    | { readonly kind: "gone" }
+    | { readonly kind: "there"; readonly ready: boolean; readonly cordoned: boolean; readonly inUse: boolean };
+}
+
+export interface AttacherLease {
   readonly holder: string;
   readonly durationSeconds: number;
   readonly renewedAt: Date;

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { ApiAccess, ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
-import { readOnce } from "./attachment-reader.ts";
+import { readOnce } from "./attachments.ts";
 import type { ApiNode, ApiPod, ClusterAnswer } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
 import { readEvents } from "./events.ts";

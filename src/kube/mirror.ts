@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
-import { attachmentReader } from "./attachment-reader.ts";
+import { attachmentReader } from "./attachments.ts";
 import { isKubelet, nodeName, openAccess, orFailed, readAll } from "./cluster.ts";
 import type { ApiPod, ClusterAnswer, PodEvent } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
@@ -10,8 +10,7 @@ import { KubeError, orKubeError } from "./kube-error.ts";
 import type { CredentialsPlace } from "./places.ts";
 import { readFacts, type Standing } from "./read-facts.ts";
 import { IGNORED_NAMESPACES, NODES, PODS } from "./resources.ts";
-import { MAX_LOOKUPS } from "./unattached-volumes.ts";
-import type { ApiVolume } from "./volumes.ts";
+import { type ApiVolume, MAX_LOOKUPS } from "./unattached-volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */

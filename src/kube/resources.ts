@@ -74,7 +74,7 @@ export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>
 /** `kubernetes.io/csi/<driver>^<handle>`; a driver's name contains no "^", a handle may. */
 const CSI_VOLUME = /^kubernetes\.io\/csi\/([^^]+)\^(.+)$/s;
 
-function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
+export function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
   return names.flatMap((name) => {
     const [, driver, handle] = CSI_VOLUME.exec(name) ?? [];
     return driver === undefined || handle === undefined ? [] : [{ driver, handle }];

@@ -1,15 +1,16 @@
+import * as v from "valibot";
 import type { Api } from "./api.ts";
-import { attacherLease } from "./attacher-lease.ts";
-import { isUnsettled, type ReadAttachments } from "./attachment-reader.ts";
-import type { NodeVolumes, UnattachedVolume } from "./cluster-facts.ts";
-import { KubeError, orKubeError } from "./kube-error.ts";
-import { type ApiVolume, getVolume } from "./volumes.ts";
+import { type AttachedElsewhere, isUnsettled, namesOf, type ReadAttachments } from "./attachments.ts";
+import type { AttacherLease, ClaimName, Holder, NodeVolumes, UnattachedVolume } from "./cluster-facts.ts";
+import { KubeError, orKubeError, unlessMissing } from "./kube-error.ts";
+import { listAll } from "./list.ts";
+import { csiVolumes } from "./resources.ts";
 
 /** Each costs requests. A node that waits for more volumes than this has one common cause. */
 const MAX_FOLLOWED = 20;
 
-/** Each needs requests for a volume and an attacher. */
-export const MAX_LOOKUPS = 2 * MAX_FOLLOWED;
+/** Each needs requests for a volume, an attacher, and a node that has it. */
+export const MAX_LOOKUPS = 3 * MAX_FOLLOWED;
 
 /** Limits the requests for volumes and attachers of attachments. */
 export interface Following {
@@ -52,7 +53,7 @@ export async function readUnattached(
     .slice(0, MAX_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
   const ask = withinBudget(following.most());
-  // Volumes first: they are cached, so the next scan can use its requests for the leases.
+  // Volumes first: they are cached, so the next scan can use its requests for the rest.
   const volumes = await readEach(
     here.flatMap(({ volume }) => volume ?? []),
     async (name) => {
@@ -65,14 +66,25 @@ export async function readUnattached(
     here.map(({ attacher }) => attacher),
     (attacher) => ask(() => attacherLease(api, attacher)),
   );
+  const elsewhere = ({ volume = "" }: Pick<UnattachedVolume, "volume">): readonly AttachedElsewhere[] => {
+    const read = volumes.get(volume);
+    // A volume for several nodes waits for none of them.
+    return read !== undefined && !(read instanceof KubeError) && read.shared ? [] : (known.elsewhere.get(volume) ?? []);
+  };
+  const nodes = await readEach(
+    here.flatMap((one) => elsewhere(one).map((other) => other.node)),
+    (name) => ask(() => readHolderNode(api, name)),
+  );
+  const inUse = namesOf(node.volumes?.inUse ?? [], node.name);
   return here.map((one) => {
     const volume = one.volume === undefined ? undefined : volumes.get(one.volume);
     const lease = leases.get(one.attacher);
     return {
       ...one,
-      ...(volume instanceof KubeError || volume?.claim === undefined ? {} : { claim: volume.claim }),
-      attachedTo: (one.volume === undefined ? undefined : known.elsewhere.get(one.volume)) ?? [],
-      ...(lease === undefined || lease instanceof KubeError ? {} : { lease }),
+      inUse: inUse.has(one.name),
+      claim: volume instanceof KubeError ? undefined : volume?.claim,
+      holders: elsewhere(one).map((other) => holderOf(other, nodes.get(other.node))),
+      lease: lease instanceof KubeError ? undefined : lease,
       unknown: [
         ...(volume instanceof KubeError ? [`its claim is unknown: ${volume.message}`] : []),
         ...(lease instanceof KubeError ? [`whether its attacher works is unknown: ${lease.message}`] : []),
@@ -95,4 +107,98 @@ function withinBudget(most: number): <T>(asking: () => Promise<T>) => Promise<T 
     if (left < 0) return new KubeError("busy", "it was not asked for this time, to spare the API server");
     return await orKubeError(asking());
   };
+}
+
+const VolumeSchema = v.object({
+  spec: v.object({
+    accessModes: v.nullish(v.array(v.string())),
+    claimRef: v.nullish(v.object({ namespace: v.nullish(v.string()), name: v.nullish(v.string()) })),
+  }),
+});
+
+export interface ApiVolume {
+  readonly claim?: ClaimName;
+  /** The driver can attach it to several nodes at once. */
+  readonly shared: boolean;
+}
+
+const SHARED_MODES: ReadonlySet<string> = new Set(["ReadWriteMany", "ReadOnlyMany"]);
+
+async function getVolume(api: Api, name: string): Promise<ApiVolume> {
+  const path = `/api/v1/persistentvolumes/${encodeURIComponent(name)}`;
+  const result = v.safeParse(VolumeSchema, await api.get(path));
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no PersistentVolume`);
+  const { claimRef, accessModes } = result.output.spec;
+  return {
+    shared: accessModes?.some((mode) => SHARED_MODES.has(mode)) === true,
+    claim: claimRef?.namespace && claimRef.name ? { namespace: claimRef.namespace, name: claimRef.name } : undefined,
+  };
+}
+
+const HolderNodeSchema = v.object({
+  spec: v.nullish(v.object({ unschedulable: v.nullish(v.boolean()) })),
+  status: v.nullish(
+    v.object({
+      conditions: v.nullish(v.array(v.object({ type: v.string(), status: v.string() }))),
+      volumesInUse: v.nullish(v.array(v.string())),
+    }),
+  ),
+});
+
+type HolderNode =
+  | { readonly kind: "gone" }
+  | { readonly kind: "there"; readonly node: v.InferOutput<typeof HolderNodeSchema> };
+
+async function readHolderNode(api: Api, name: string): Promise<HolderNode> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  const object = await unlessMissing(api.get(`${path}?resourceVersion=0`));
+  if (object === undefined) return { kind: "gone" };
+  const result = v.safeParse(HolderNodeSchema, object);
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
+  return { kind: "there", node: result.output };
+}
+
+function holderOf({ name, node, deleting }: AttachedElsewhere, read: HolderNode | KubeError | undefined): Holder {
+  if (read === undefined || read instanceof KubeError) return { node, deleting };
+  if (read.kind === "gone") return { node, deleting, state: { kind: "gone" } };
+  const { spec, status } = read.node;
+  return {
+    node,
+    deleting,
+    state: {
+      kind: "there",
+      ready: status?.conditions?.some((one) => one.type === "Ready" && one.status === "True") === true,
+      cordoned: spec?.unschedulable === true,
+      inUse: namesOf(csiVolumes(status?.volumesInUse ?? []), node).has(name),
+    },
+  };
+}
+
+const LeaseSchema = v.object({
+  metadata: v.object({ name: v.string() }),
+  spec: v.nullish(
+    v.object({
+      holderIdentity: v.nullish(v.string()),
+      leaseDurationSeconds: v.nullish(v.number()),
+      renewTime: v.nullish(v.string()),
+    }),
+  ),
+});
+
+/**
+ * The lease that external-attacher renews, by the name that it derives from the driver's, in a namespace that only it
+ * knows. Undefined when the attacher holds none: it runs without leader election, or not at all.
+ */
+async function attacherLease(api: Api, attacher: string): Promise<AttacherLease | undefined> {
+  const driver = attacher.replace(/[^a-zA-Z0-9-]/g, "-");
+  const name = `external-attacher-leader-${driver.endsWith("-") ? `${driver}X` : driver}`;
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema });
+  const held = leases.flatMap(({ metadata, spec }) => {
+    // A holder that shuts down orderly releases its lease by clearing the name.
+    if (metadata.name !== name || !spec?.holderIdentity || !spec.renewTime) return [];
+    const durationSeconds = spec.leaseDurationSeconds ?? 15;
+    return [{ holder: spec.holderIdentity, durationSeconds, renewedAt: new Date(spec.renewTime) }];
+  });
+  return held.toSorted((one, other) => other.renewedAt.getTime() - one.renewedAt.getTime())[0];
 }

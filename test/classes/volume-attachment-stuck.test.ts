@@ -3,30 +3,36 @@ import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
+import type { Holder, Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const HOLDS: Holds = { paused: false, node: false, namespaces: [] };
 const NAME = "csi-1f";
 const ID = `volume-attachment-stuck/${NAME}`;
 const DB: KnownPod = { namespace: "shop", name: "db-0", uid: podUid("u1"), phase: "Pending", claims: ["data"] };
-const LEASE = { name: "csi/lease", holder: "ctrl-1", durationSeconds: 15, renewedAt: ago(3) };
+const LEASE = { holder: "ctrl-1", durationSeconds: 15, renewedAt: ago(3) };
 
 const WAITING: UnattachedVolume = {
   name: NAME,
-  uid: "v1",
   attacher: "driver.example",
   node: "node",
   volume: "pvc-1",
   attached: false,
   createdAt: ago(600),
-  deleting: false,
   finalizers: [],
   claim: { namespace: "shop", name: "data" },
-  attachedTo: [],
+  inUse: false,
+  holders: [],
   lease: LEASE,
   unknown: [],
 };
+
+const THERE = { kind: "there", ready: true, cordoned: false, inUse: false } as const;
+
+/** The volume is attached to another node in this state. */
+function holder(state: Holder["state"], deleting = false): Partial<UnattachedVolume> {
+  return { holders: [{ node: "n2", deleting, state }] };
+}
 
 function scanOf(
   volume: Partial<UnattachedVolume>,
@@ -45,8 +51,8 @@ describe("volume-attachment-stuck", () => {
   test.each<readonly [string, Partial<UnattachedVolume>, boolean]>([
     ["ten minutes", {}, true],
     ["one minute", { createdAt: ago(60) }, false],
-    ["ten minutes after its deletion, still attached", { attached: true, deleting: true, deletedAt: ago(600) }, true],
-    ["one minute after its deletion", { attached: true, deleting: true, deletedAt: ago(60) }, false],
+    ["ten minutes after its deletion, still attached", { attached: true, deletedAt: ago(600) }, true],
+    ["one minute after its deletion", { attached: true, deletedAt: ago(60) }, false],
     ["an unknown time", { createdAt: new Date("no time") }, false],
   ])("a volume that waits for %s: %o", (_, volume, isFound) => {
     expect(scanOf(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
@@ -56,7 +62,7 @@ describe("volume-attachment-stuck", () => {
     const lease = { ...LEASE, renewedAt: ago(900) };
     const running = { ...DB, phase: "Running" };
 
-    const seen = scanOf({ attached: true, deleting: true, deletedAt: ago(600), lease }, { pods: [running] });
+    const seen = scanOf({ attached: true, deletedAt: ago(600), lease }, { pods: [running] });
 
     expect(seen.findings[0]).toMatchObject({
       severity: "warning",
@@ -86,10 +92,16 @@ describe("volume-attachment-stuck", () => {
   test.each<readonly [string, Partial<UnattachedVolume>, RegExp]>([
     ["the attacher's message", { error: "volume is in use" }, /its status: volume is in use/],
     ["a missing message", {}, /its status gives no reason/],
-    ["where else it is attached", { attachedTo: ["n2"] }, /attached to n2/],
+    ["where else it is attached", { holders: [{ node: "n2", deleting: false }] }, /attached to n2$/m],
+    ["a holder that is gone", holder({ kind: "gone" }), /attached to n2, which is gone from the cluster/],
+    ["a holder that is off", holder({ ...THERE, ready: false }), /attached to n2, which is not Ready$/m],
+    ["a cordoned holder", holder({ ...THERE, cordoned: true }), /attached to n2, which is Ready and cordoned$/m],
+    ["a holder that uses it", holder({ ...THERE, inUse: true }), /is Ready, where kubelet reports it in use$/m],
+    ["a holder that lets it go", holder(THERE, true), /is Ready, and its attachment there is being deleted$/m],
+    ["that it is still in use here", { deletedAt: ago(600), inUse: true }, /kubelet reports it in use on this node/],
     ["a running attacher", {}, /driver\.example works: ctrl-1/],
     ["a silent attacher", { lease: { ...LEASE, renewedAt: ago(900) } }, /is silent: ctrl-1 last renewed its lease 15m/],
-    ["a deletion that hangs", { deleting: true, finalizers: ["a/b"] }, /its deletion waits for a\/b/],
+    ["a deletion that hangs", { deletedAt: ago(600), finalizers: ["a/b"] }, /its deletion waits for a\/b/],
     ["what it could not read", { unknown: ["not allowed"] }, /not allowed/],
   ])("reports %s", (_, volume, fact) => {
     expect(factsOf(scanOf(volume))).toMatch(fact);
@@ -110,11 +122,33 @@ describe("volume-attachment-stuck", () => {
   const policy = { ...PATIENT, allDead: false, cap: 10, only: ["volume-attachment-stuck"] };
   test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
     ["its attacher fails", { error: "volume is in use" }, [DB], /what the attacher driver\.example logs/],
-    ["it is attached elsewhere", { attachedTo: ["n2"] }, [DB], /must be detached from n2 first/],
+    [
+      "its attacher is silent",
+      { lease: { ...LEASE, renewedAt: ago(900) } },
+      [DB],
+      /is silent: check its pod \(ctrl-1\)/,
+    ],
+    ["it is attached elsewhere", { holders: [{ node: "n2", deleting: false }] }, [DB], /detached from n2 first: see/],
+    [
+      "its holder is gone",
+      holder({ kind: "gone" }),
+      [DB],
+      /from n2 first, which is gone: .* by force six minutes after/,
+    ],
+    [
+      "its holder is off",
+      holder({ ...THERE, ready: false }),
+      [DB],
+      /six minutes .*out-of-service.* destroys data unless n2/,
+    ],
+    ["its holder uses it", holder({ ...THERE, inUse: true }), [DB], /where it is in use: end the pods there$/],
+    ["its holder is cordoned", holder({ ...THERE, inUse: true, cordoned: true }), [DB], /end the pods there \(drain/],
+    ["its holder has no use for it", holder(THERE), [DB], /not in use: see what kube-controller-manager logs/],
+    ["its holder lets it go", holder(THERE, true), [DB], /which is asked for: see what the attacher logs/],
     ["its pod is opted out", {}, [{ ...DB, ignored: true }], /opted out by unghost\.dev\/ignore/],
     [
       "it is already being deleted",
-      { deleting: true, finalizers: ["a/b"] },
+      { deletedAt: ago(600), finalizers: ["a/b"] },
       [DB],
       /deleted already and waits for a\/b/,
     ],

@@ -38,15 +38,14 @@ const MOUNT: PodEvent = {
 };
 const UNATTACHED: UnattachedVolume = {
   name: "csi-1",
-  uid: "va",
   attacher: "d.example",
   node: "node",
   attached: false,
   createdAt: ago(3000),
-  deleting: false,
   finalizers: [],
   claim: { namespace: "default", name: "data" },
-  attachedTo: [],
+  inUse: false,
+  holders: [],
   unknown: [],
 };
 

@@ -1,7 +1,17 @@
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { makeRig, PODS } from "./rig.ts";
-import { type Asked, listOf, podObject, type Reply, statusOf } from "./stub-server.ts";
-import { attachmentObject, LEASES, leaseObject, VOLUME, VOLUMES, volumeObject } from "./volume-objects.ts";
+import { attachmentName } from "../../src/kube/attachments.ts";
+import { makeRig, NODE, PODS } from "./rig.ts";
+import { type Asked, listOf, nodeObject, podObject, type Reply, statusOf } from "./stub-server.ts";
+import {
+  attachmentObject,
+  DRIVER,
+  HANDLE,
+  LEASES,
+  leaseObject,
+  VOLUME,
+  VOLUMES,
+  volumeObject,
+} from "./volume-objects.ts";
 
 const rig = makeRig();
 afterEach(() => rig.stop());
@@ -44,11 +54,63 @@ describe("volumes that a node waits for", () => {
         volume: VOLUME,
         error: "volume is in use",
         claim: { namespace: "default", name: "data" },
-        attachedTo: ["n2"],
+        inUse: false,
+        holders: [{ node: "n2", deleting: false, state: { kind: "gone" } }],
         lease: expect.objectContaining({ holder: "ctrl-1", durationSeconds: 15 }),
         unknown: [],
       }),
     ]);
+  });
+
+  test.each<readonly [string, object, object]>([
+    ["is not Ready", { conditions: [{ type: "Ready", status: "Unknown" }] }, { ready: false }],
+    ["is cordoned", { unschedulable: true }, { cordoned: true }],
+    ["reports the volume in use", { volumesInUse: [`kubernetes.io/csi/${DRIVER}^${HANDLE}`] }, { inUse: true }],
+    ["uses other volumes", { volumesInUse: [`kubernetes.io/csi/${DRIVER}^other`] }, {}],
+  ])("are held by a node that %s", async (_what, { unschedulable, ...status }: { unschedulable?: boolean }, state) => {
+    const name = attachmentName({ driver: DRIVER, handle: HANDLE }, "n2");
+    const deletionTimestamp = "2026-11-15T03:25:00Z";
+    const elsewhere = attachmentObject({ name, node: "n2", deletionTimestamp, status: { attached: true } });
+    const conditions = [{ type: "Ready", status: "True" }];
+    await rig.serve({
+      ...withVolumes([attachmentObject({}), elsewhere]),
+      "/api/v1/nodes/n2": () => ({
+        body: { metadata: { name: "n2" }, spec: { unschedulable }, status: { conditions, ...status } },
+      }),
+    });
+
+    const [one] = (await rig.askFacts()).unattached ?? [];
+
+    const there = { kind: "there", ready: true, cordoned: false, inUse: false };
+    expect(one?.holders).toEqual([{ node: "n2", deleting: true, state: { ...there, ...state } }]);
+  });
+
+  test("are held by no other node if they are made for several", async () => {
+    const elsewhere = attachmentObject({ name: "csi-3", node: "n2", status: { attached: true } });
+    const volume = volumeObject();
+    await rig.serve({
+      ...withVolumes([attachmentObject({}), elsewhere]),
+      [`${VOLUMES}/${VOLUME}`]: () => ({
+        body: { ...volume, spec: { ...volume.spec, accessModes: ["ReadWriteMany"] } },
+      }),
+    });
+
+    const [one] = (await rig.askFacts()).unattached ?? [];
+
+    expect(one).toMatchObject({ claim: { name: "data" }, holders: [] });
+  });
+
+  test("that this node's kubelet still uses are marked so", async () => {
+    const name = attachmentName({ driver: DRIVER, handle: HANDLE }, "n1");
+    const deleted = attachmentObject({ name, deletionTimestamp: "2026-11-15T03:25:00Z", status: { attached: true } });
+    const node = nodeObject();
+    const volumesInUse = [`kubernetes.io/csi/${DRIVER}^${HANDLE}`];
+    await rig.serve({
+      ...withVolumes([deleted], "Running"),
+      [NODE]: () => ({ body: { ...node, status: { ...node.status, volumesInUse } } }),
+    });
+
+    expect((await rig.askFacts()).unattached).toMatchObject([{ name, inUse: true }]);
   });
 
   test("that no attacher has processed have no status, and are not attached", async () => {

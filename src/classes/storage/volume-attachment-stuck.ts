@@ -1,8 +1,8 @@
-import { type Detected, type Evidence, namedPods } from "../../evidence/finding.ts";
+import { type Detected, namedPods } from "../../evidence/finding.ts";
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { KnownPod, UnattachedVolume } from "../../snapshot/types/kubernetes.ts";
+import type { Holder, KnownPod, UnattachedVolume } from "../../snapshot/types/kubernetes.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const volumeAttachmentStuck: FailureClass = {
@@ -55,7 +55,7 @@ export const volumeAttachmentStuck: FailureClass = {
     steps: [
       "See who holds it: kubectl get volumeattachment shows every node that has the volume, kubectl describe its status and finalizers.",
       "If the attacher is silent or reports an error, repair the driver's controller: kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher. It keeps trying.",
-      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted.",
+      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted, unless kube-controller-manager runs with --disable-force-detach-on-timeout.",
       "If that node is powered off for certain and must not be waited for: kubectl taint nodes <node> node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Take the taint off once the node is back.",
     ],
     gates: [],
@@ -88,25 +88,26 @@ function detect(view: NodeView): readonly Detected[] {
     const users = podsOf(attachment, kubernetes.pods);
     const pods = users.filter(({ phase }) => phase === "Pending");
     const isHeld = users.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
+    const facts = [
+      statusOf(attachment),
+      ...(attachment.inUse && attachment.deletedAt !== undefined ? ["kubelet reports it in use on this node"] : []),
+      ...attachment.holders.map(holderInWords),
+      attacherInWords(attachment, observedAt),
+      ...attachment.unknown,
+      ...(isHeld ? ["one of its pods is opted out by unghost.dev/ignore"] : []),
+    ];
     return [
       {
         severity: pods.length > 0 ? "critical" : "warning",
         subject: { type: "volume-attachment", name: attachment.name },
         summary: summaryOf(attachment, ageMs),
-        evidence: [
-          { source: "kubernetes", fact: statusOf(attachment) },
-          ...attachment.attachedTo.map((node) => ({
-            source: "kubernetes",
-            fact: `the same volume is attached to ${node}`,
-          })),
-          attacherHealth(attachment, observedAt),
-          ...attachment.unknown.map((fact) => ({ source: "kubernetes", fact })),
-          ...(isHeld ? [{ source: "kubernetes", fact: "one of its pods is opted out by unghost.dev/ignore" }] : []),
-        ],
+        evidence: facts.map((fact) => ({ source: "kubernetes", fact })),
         blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
         blockedPods: namedPods(pods),
         cure: [],
-        untreatable: adviceOn(attachment, isHeld),
+        untreatable: isHeld
+          ? "a pod that uses it is opted out by unghost.dev/ignore"
+          : adviceOn(attachment, observedAt),
       } satisfies Detected,
     ];
   });
@@ -117,51 +118,76 @@ function podsOf({ claim }: UnattachedVolume, pods: readonly KnownPod[]): readonl
   return pods.filter(({ namespace, claims }) => namespace === claim.namespace && claims?.includes(claim.name));
 }
 
-function summaryOf({ volume = "a volume", deleting, attached }: UnattachedVolume, ageMs: number): string {
-  if (!deleting) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
+function summaryOf({ volume = "a volume", deletedAt, attached }: UnattachedVolume, ageMs: number): string {
+  if (deletedAt === undefined) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
   const what = attached ? "is still attached to this node" : "is not attached to this node";
   return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
 }
 
-function statusOf({ attacher, attached, error, deleting, finalizers }: UnattachedVolume): string {
+function statusOf({ attacher, attached, error, deletedAt, finalizers }: UnattachedVolume): string {
   const status = error === undefined ? "its status gives no reason" : `its status: ${error}`;
-  const ending = deleting ? `; its deletion waits for ${finalizers.join(", ") || "the API server"}` : "";
+  const ending = deletedAt === undefined ? "" : `; its deletion waits for ${finalizers.join(", ") || "the API server"}`;
   return `attached: ${attached} by ${attacher}; ${status}${ending}`;
+}
+
+function holderInWords({ node, deleting, state }: Holder): string {
+  const asked = deleting ? ", and its attachment there is being deleted" : "";
+  const attached = `the same volume is attached to ${node}`;
+  if (state === undefined) return `${attached}${asked}`;
+  if (state.kind === "gone") return `${attached}, which is gone from the cluster${asked}`;
+  const { ready, cordoned, inUse } = state;
+  const use = inUse ? ", where kubelet reports it in use" : "";
+  return `${attached}, which is ${ready ? "Ready" : "not Ready"}${cordoned ? " and cordoned" : ""}${use}${asked}`;
 }
 
 /** Clocks of two machines differ, and a renewal may be late once. */
 const CLOCK_TOLERANCE_SECONDS = 60;
 
-function attacherHealth({ attacher, lease, unknown }: UnattachedVolume, now: Date): Evidence {
-  if (lease !== undefined) return { source: "kubernetes", fact: leaseInWords(lease, attacher, now) };
-  const why = unknown.length > 0 ? "" : ": it holds no lease external-attacher-leader-…";
-  return { source: "kubernetes", fact: `whether the attacher ${attacher} works is unknown${why}` };
+function attacherInWords({ attacher, lease, unknown }: UnattachedVolume, now: Date): string {
+  if (lease === undefined) {
+    const why = unknown.length > 0 ? "" : ": it holds no lease external-attacher-leader-…";
+    return `whether the attacher ${attacher} works is unknown${why}`;
+  }
+  return isSilent(lease, now)
+    ? `the attacher ${attacher} is silent: ${lease.holder} last renewed its lease ${inWords(quietMs(lease, now))} ago`
+    : `the attacher ${attacher} works: ${lease.holder} renews its lease`;
 }
 
-function leaseInWords(
-  { holder, renewedAt, durationSeconds }: NonNullable<UnattachedVolume["lease"]>,
-  attacher: string,
-  now: Date,
-): string {
-  const quietMs = now.getTime() - renewedAt.getTime();
-  const isQuiet = quietMs > (durationSeconds + CLOCK_TOLERANCE_SECONDS) * 1000;
-  return isQuiet
-    ? `the attacher ${attacher} is silent: ${holder} last renewed its lease ${inWords(quietMs)} ago`
-    : `the attacher ${attacher} works: ${holder} renews its lease`;
+type Lease = NonNullable<UnattachedVolume["lease"]>;
+
+function isSilent(lease: Lease, now: Date): boolean {
+  return quietMs(lease, now) > (lease.durationSeconds + CLOCK_TOLERANCE_SECONDS) * 1000;
+}
+
+function quietMs({ renewedAt }: Lease, now: Date): number {
+  return now.getTime() - renewedAt.getTime();
 }
 
 /** What will happen, or what is to be done: unghost changes no object of the cluster's storage. */
-function adviceOn(attachment: UnattachedVolume, isHeld: boolean): string {
-  const { deleting, attacher, finalizers, attachedTo, error } = attachment;
-  if (isHeld) return "a pod that uses it is opted out by unghost.dev/ignore";
-  if (deleting) {
-    const holder = finalizers.join(", ") || "the API server";
-    return `it is deleted already and waits for ${holder}: get the attacher ${attacher} to work`;
+function adviceOn({ attacher, lease, error, deletedAt, finalizers, holders }: UnattachedVolume, now: Date): string {
+  const [holder] = holders;
+  if (deletedAt === undefined && holder !== undefined) return adviceOnHolder(holder);
+  if (lease !== undefined && isSilent(lease, now))
+    return `the attacher ${attacher} is silent: check its pod (${lease.holder}); it continues once that runs`;
+  if (deletedAt !== undefined) {
+    const waitsFor = finalizers.join(", ") || "the API server";
+    return `it is deleted already and waits for ${waitsFor}: get the attacher ${attacher} to work`;
   }
-  if (attachedTo.length > 0)
-    return `it must be detached from ${attachedTo.join(", ")} first: see unghost explain volume-attachment-stuck`;
   const why = error === undefined ? "" : ` (${error})`;
   return `manual: see what the attacher ${attacher} logs${why}; it keeps trying`;
+}
+
+function adviceOnHolder({ node, deleting, state }: Holder): string {
+  const first = `it must be detached from ${node} first`;
+  if (deleting) return `${first}, which is asked for: see what the attacher logs`;
+  if (state === undefined) return `${first}: see kubectl describe node ${node}`;
+  const forced = "the attach/detach controller does that by force six minutes after the pods there are deleted";
+  if (state.kind === "gone") return `${first}, which is gone: ${forced}`;
+  if (!state.ready)
+    return `${first}, which is not Ready: ${forced}; or at once with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which destroys data unless ${node} is powered off for certain`;
+  if (state.inUse)
+    return `${first}, where it is in use: end the pods there${state.cordoned ? " (drain the node)" : ""}`;
+  return `${first}, where it is not in use: see what kube-controller-manager logs`;
 }
 
 function inWords(milliseconds: number): string {

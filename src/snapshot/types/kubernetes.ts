@@ -1,8 +1,8 @@
-import type { PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
+import type { Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
 import type { PodState } from "../../kube/pod-state.ts";
 import type { PodUid } from "../ids.ts";
 
-export type { PodEvent, UnattachedVolume };
+export type { Holder, PodEvent, UnattachedVolume };
 
 /** The source of the pods, in order of precedence: the API server, kubelet and its directories, none. */
 export type Kubernetes =

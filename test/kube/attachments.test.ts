@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type AttachmentQuestion, attachmentReader, readOnce } from "../../src/kube/attachment-reader.ts";
+import { type AttachmentQuestion, attachmentName, attachmentReader, readOnce } from "../../src/kube/attachments.ts";
 import type { NodeVolume } from "../../src/kube/cluster-facts.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
-import { attachmentName } from "../../src/kube/volume-attachments.ts";
 import { fakeApi } from "./fake-api.ts";
 import { attachmentObject } from "./volume-objects.ts";
 
@@ -16,7 +15,7 @@ function volume(handle: string): NodeVolume {
 }
 
 function named(handle: string, parts: Parameters<typeof attachmentObject>[0] = {}): Attachment {
-  return attachmentObject({ name: attachmentName(handle, "driver.example", "n1"), volume: `pv-${handle}`, ...parts });
+  return attachmentObject({ name: attachmentName(volume(handle), "n1"), volume: `pv-${handle}`, ...parts });
 }
 
 /** An API server with pagination, like the real one without resourceVersion=0. */
@@ -118,8 +117,8 @@ describe("the attachments of a node in a large cluster", () => {
     takeRequests();
     attachments.push(named("a", { deletionTimestamp: DELETED, status: { attached: true } }));
 
-    expect(await names(question)).toEqual([attachmentName("a", "driver.example", "n1")]);
-    expect(takeRequests()).toEqual([`${PATH}/${attachmentName("a", "driver.example", "n1")}`]);
+    expect(await names(question)).toEqual([attachmentName(volume("a"), "n1")]);
+    expect(takeRequests()).toEqual([`${PATH}/${attachmentName(volume("a"), "n1")}`]);
   });
 
   test("an attachment that left the node's list is followed until it is gone", async () => {
@@ -168,6 +167,6 @@ test("a single scan reads all pages, keeps those of its node, and knows where el
   const found = await readOnce(api, QUIET);
 
   expect(found?.here.map(({ volume: name }) => name)).toEqual(["pv-a"]);
-  expect(found?.elsewhere.get("pv-a")).toEqual(["n2"]);
+  expect(found?.elsewhere.get("pv-a")).toEqual([{ name: "csi-x", node: "n2", deleting: false }]);
   expect(takeRequests()).toEqual([1, 2, 3].map(() => expect.stringContaining("limit=500")));
 });
