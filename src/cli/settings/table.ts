@@ -292,7 +292,6 @@ const { stateDir, hostRoot, config, output, verbose } = nodeFlags;
 
 /** For commands that read the journal and the quarantine, and do not scan the node. */
 export const stateFlags = { stateDir, hostRoot, config, output };
-export type StateFlags = FlagValues<typeof stateFlags>;
 
 const KEEPER = ["runtimeEndpoint", "cniCacheDir", "multusDir", "hostRoot", "config", "timeout", "verbose"] as const;
 
