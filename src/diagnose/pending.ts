@@ -1,12 +1,13 @@
 import { cniLockState, LOCK_GRACE_MS } from "../evidence/cni-lock.ts";
 import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../evidence/creation-grace.ts";
-import type { Pending, PendingPod, Reported, WaitsFor } from "../evidence/pending.ts";
+import type { Pending, Reported, WaitsFor } from "../evidence/pending.ts";
 import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { type CallReport, callReports, concernsPod, isFresh, removalReports } from "../evidence/reports.ts";
 import { creationsUnderWay } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import type { NamedPod } from "../snapshot/ids.ts";
 import type { PluginProcess } from "../snapshot/types/processes.ts";
 
 /** What is in flight and not a finding; `explained` are the sandboxes that a finding already covers. */
@@ -110,7 +111,7 @@ function pendingRemovals(view: NodeView): readonly Pending[] {
 
 /** Pods whose last attempt failed and that have neither a sandbox nor an attempt in flight. */
 function failingCreations(view: NodeView, known: readonly Pending[]): readonly Pending[] {
-  const pods = new Map<string, PendingPod>();
+  const pods = new Map<string, NamedPod>();
   for (const report of callReports(view)) {
     if (report.operation !== "create" || report.by === "runtime" || report.pod === undefined) continue;
     if (!isFresh(report, view)) continue;
@@ -134,7 +135,7 @@ function failingCreations(view: NodeView, known: readonly Pending[]): readonly P
 }
 
 /** The pod in Kubernetes; undefined if it is gone or being deleted. */
-function wantedPod(pod: PendingPod, view: NodeView): PendingPod | undefined {
+function wantedPod(pod: NamedPod, view: NodeView): NamedPod | undefined {
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return isKubeletAlive(view) ? pod : undefined;
   const found = kubernetes.pods.find((one) =>
@@ -147,16 +148,16 @@ function wantedPod(pod: PendingPod, view: NodeView): PendingPod | undefined {
   return { ...pod, uid: found.uid };
 }
 
-function hasReadySandbox(pod: PendingPod, view: NodeView): boolean {
+function hasReadySandbox(pod: NamedPod, view: NodeView): boolean {
   return view.sandboxes.some((sandbox) => sandbox.state === "ready" && isSamePod(sandbox.pod, pod));
 }
 
-function isSamePod(one: PendingPod, other: PendingPod): boolean {
+function isSamePod(one: NamedPod, other: NamedPod): boolean {
   if (one.uid !== undefined && other.uid !== undefined) return one.uid === other.uid;
   return one.namespace === other.namespace && one.name === other.name;
 }
 
-function freshReports(operation: Reported["operation"], pod: PendingPod, view: NodeView): readonly CallReport[] {
+function freshReports(operation: Reported["operation"], pod: NamedPod, view: NodeView): readonly CallReport[] {
   return callReports(view).filter(
     (report) => report.operation === operation && isFresh(report, view) && concernsPod(report, pod),
   );

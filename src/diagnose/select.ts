@@ -1,7 +1,7 @@
 import { classById } from "../classes/index.ts";
-import { type Finding, type PodName, podOf, sandboxIdOf } from "../evidence/finding.ts";
+import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { SandboxId } from "../snapshot/ids.ts";
+import type { NamedPod, SandboxId } from "../snapshot/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { verdictOf } from "./verdict.ts";
 
@@ -48,7 +48,7 @@ export function resolveTargets({ targets, namespaces }: Selection, { view, findi
 /** A shorter prefix does not match: it is more likely another word. */
 const SHORTEST_PREFIX = 4;
 
-function meaningsOf(target: string, ids: ReadonlySet<SandboxId>, pods: readonly PodName[]): readonly Target[] {
+function meaningsOf(target: string, ids: ReadonlySet<SandboxId>, pods: readonly NamedPod[]): readonly Target[] {
   const slash = target.indexOf("/");
   if (slash > 0 && classById(target.slice(0, slash)) !== undefined) return [{ kind: "finding", id: target }];
   const named = pods.filter(({ namespace, name }) => (slash < 0 ? name === target : `${namespace}/${name}` === target));
@@ -69,7 +69,7 @@ function idsOn({ sandboxes, unlistedIds }: NodeView, findings: readonly Finding[
   ]);
 }
 
-function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[]): readonly PodName[] {
+function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[]): readonly NamedPod[] {
   const { kubernetes } = snapshot;
   const known = kubernetes.source === "none" ? [] : kubernetes.pods;
   const all = [
@@ -108,7 +108,7 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
 interface Named {
   readonly finding?: string | undefined;
   readonly sandboxId?: SandboxId | undefined;
-  readonly pod?: PodName | undefined;
+  readonly pod?: NamedPod | undefined;
 }
 
 function namedBy(finding: Finding): Named {
@@ -135,7 +135,7 @@ function isWithin(namespace: string | undefined, namespaces: readonly string[]):
 }
 
 /** Pods that were not named are not restarted either. */
-function withOwnFollowUps(finding: Finding, isNamed: (pod: PodName) => boolean): Finding {
+function withOwnFollowUps(finding: Finding, isNamed: (pod: NamedPod) => boolean): Finding {
   if (finding.followUps === undefined) return finding;
   const followUps = finding.followUps.filter((step) => step.kind !== "kick-pod" || isNamed(step));
   // The steps before a restart only wait for it.

@@ -1,8 +1,9 @@
 import type { Finding, Verdict } from "../evidence/finding.ts";
-import { isCreation, isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
+import { isCreation, isFailing, type Pending, type PodCreation } from "../evidence/pending.ts";
 import { callReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import type { NamedPod } from "../snapshot/ids.ts";
 import type { RuntimeCondition } from "../snapshot/types/runtime.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
@@ -53,7 +54,7 @@ function isDown({ type, status }: RuntimeCondition): boolean {
 }
 
 function lastCreated({ sandboxes }: NodeView): Pick<PodCreation, "lastSuccess"> {
-  let newest: { readonly createdAt: bigint; readonly pod: PendingPod } | undefined;
+  let newest: { readonly createdAt: bigint; readonly pod: NamedPod } | undefined;
   for (const { state, createdAt, pod } of sandboxes) {
     if (state !== "ready" || createdAt <= 0n) continue;
     if (newest === undefined || createdAt > newest.createdAt) newest = { createdAt, pod };

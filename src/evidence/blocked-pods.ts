@@ -1,25 +1,17 @@
-import { parseSandboxName } from "../snapshot/ids.ts";
+import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
 import type { PluginProcess } from "../snapshot/types/processes.ts";
 import { callReports, isFresh } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 
-/** A pod that neither starts nor stops because of a finding. */
-export interface BlockedPod {
-  readonly namespace: string;
-  readonly name: string;
-  /** Missing if only its name is known. */
-  readonly uid?: string | undefined;
-}
-
 /** The pod of a plugin call, from the runtime, the records or the call itself. */
-export function podOfCall({ sandboxId, pod }: PluginProcess, view: NodeView): readonly BlockedPod[] {
+export function podOfCall({ sandboxId, pod }: PluginProcess, view: NodeView): readonly NamedPod[] {
   const { sandbox, metadata } = view.about(sandboxId);
   const known = sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
   return known === undefined ? [] : [known];
 }
 
 /** According to the API server: pods of this node without a Ready sandbox, and pods that are being deleted. */
-export function podsWaitingForNetwork(view: NodeView): readonly BlockedPod[] {
+export function podsWaitingForNetwork(view: NodeView): readonly NamedPod[] {
   const { snapshot, sandboxes } = view;
   if (snapshot.kubernetes.source !== "api") return [];
   const noVolume = new Set(
@@ -38,8 +30,8 @@ export function podsWaitingForNetwork(view: NodeView): readonly BlockedPod[] {
 }
 
 /** Each pod once, by name. */
-export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[] {
-  const byName = new Map<string, BlockedPod>();
+export function distinctPods(pods: readonly NamedPod[]): readonly NamedPod[] {
+  const byName = new Map<string, NamedPod>();
   for (const { namespace, name, uid } of pods) {
     const key = `${namespace}/${name}`;
     const known = byName.get(key)?.uid ?? uid;
@@ -51,7 +43,7 @@ export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[]
 /** As many as fit into a line; the report lists all of them. */
 const MAX_NAMED = 5;
 
-export function podsInWords(pods: readonly BlockedPod[]): string {
+export function podsInWords(pods: readonly NamedPod[]): string {
   const more = pods.length - MAX_NAMED;
   const names = pods.slice(0, MAX_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
   const named = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;

@@ -1,5 +1,5 @@
-import { parseSandboxName } from "../snapshot/ids.ts";
-import type { PendingPod, ReportedCode } from "./pending.ts";
+import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
+import type { ReportedCode } from "./pending.ts";
 import { type CallReport, callReports, concernsPod } from "./reports.ts";
 import type { Creation } from "./sandbox-creations.ts";
 import type { NodeView } from "./view.ts";
@@ -19,7 +19,7 @@ const FRESH_PLUGIN_MS = 60_000;
 const TOO_SLOW: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "canceled", "name-reserved"]);
 
 /** The pod whose sandbox is being created, if known. */
-export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): PendingPod | undefined {
+export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): NamedPod | undefined {
   const named = parseSandboxName(lockedName ?? view.about(id).metadata?.name ?? "");
   if (named !== undefined) return named;
   if (plugin?.pod === undefined) return undefined;

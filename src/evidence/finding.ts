@@ -1,5 +1,4 @@
-import type { PodRef, SandboxId } from "../snapshot/ids.ts";
-import type { BlockedPod } from "./blocked-pods.ts";
+import type { NamedPod, PodRef, SandboxId } from "../snapshot/ids.ts";
 import type { Reason } from "./reason.ts";
 import type { Step } from "./step.ts";
 
@@ -15,7 +14,7 @@ export interface Finding {
   /** What is blocked, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
   /** All blocked pods. */
-  readonly blockedPods?: readonly BlockedPod[];
+  readonly blockedPods?: readonly NamedPod[];
   readonly treatment: Treatment;
   /** The steps that remove the obstacle. The plan decides about stopping and removing the sandbox itself. */
   readonly cure: readonly Step[];
@@ -37,7 +36,7 @@ export interface Detected {
   readonly evidence: readonly Evidence[];
   readonly blocks: readonly string[];
   /** All blocked pods; `blocks` may name only the first ones. */
-  readonly blockedPods?: readonly BlockedPod[];
+  readonly blockedPods?: readonly NamedPod[];
   readonly cure: readonly Step[];
   /** Other stuck or leaked sandboxes with the same cause: they get no findings of their own. */
   readonly explains?: readonly SandboxId[];
@@ -138,12 +137,10 @@ export interface Kept {
   readonly reason: Reason<KeptCode>;
 }
 
-export type PodName = Pick<PodRef, "namespace" | "name">;
-
 /** Pods whose name kubelet or the API reported. */
 export function namedPods(
   pods: readonly { readonly namespace: string | undefined; readonly name: string | undefined }[],
-): readonly PodName[] {
+): readonly NamedPod[] {
   return pods.flatMap(({ namespace, name }) =>
     namespace === undefined || name === undefined ? [] : [{ namespace, name }],
   );

@@ -1,4 +1,4 @@
-import type { SandboxId } from "../snapshot/ids.ts";
+import type { NamedPod, SandboxId } from "../snapshot/ids.ts";
 
 /**
  * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.
@@ -29,7 +29,7 @@ export type PendingReason = (typeof PENDING_REASONS)[number];
 export interface Pending {
   readonly reason: PendingReason;
   /** Missing if the runtime as a whole is pending. */
-  readonly pod?: PendingPod;
+  readonly pod?: NamedPod;
   readonly sandboxId?: SandboxId;
   /** From the monotonic clock if the age of a process is known. */
   readonly since: Date;
@@ -38,13 +38,6 @@ export interface Pending {
   readonly reported: readonly Reported[];
   /** When it becomes a finding without a change; missing if only more evidence makes it one. */
   readonly becomesFindingAt?: Date;
-}
-
-export interface PendingPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid?: string;
-  readonly attempt?: number;
 }
 
 export type WaitsFor =
@@ -121,13 +114,13 @@ export function isCreation({ reason }: Pick<Pending, "reason">): boolean {
 /** Can this node create a pod? */
 export interface PodCreation {
   readonly able: "yes" | "no" | "unknown";
-  readonly lastSuccess?: { readonly at: Date; readonly pod: PendingPod };
+  readonly lastSuccess?: { readonly at: Date; readonly pod: NamedPod };
   readonly lastFailure?: {
     readonly at?: Date;
     readonly code: ReportedCode;
-    readonly pod?: PendingPod;
+    readonly pod?: NamedPod;
     readonly message: string;
   };
   /** Pods that wait for their sandbox with a reported failure. */
-  readonly blockedPods: readonly PendingPod[];
+  readonly blockedPods: readonly NamedPod[];
 }

@@ -1,15 +1,15 @@
-import { parseSandboxName } from "../snapshot/ids.ts";
+import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
 import type { PodEvent } from "../snapshot/types/kubernetes.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
 import { lineTime } from "./log-context.ts";
-import type { PendingPod, Reported, ReportedCode } from "./pending.ts";
+import type { Reported, ReportedCode } from "./pending.ts";
 import { type FailedOperation, runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
 /** One failed call that kubelet, the runtime or the API server reported, and its subject. */
 export interface CallReport extends Reported {
-  readonly pod?: PendingPod;
+  readonly pod?: NamedPod;
   readonly sandboxId?: string;
 }
 
@@ -42,7 +42,7 @@ export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeVie
 }
 
 /** Whether a report concerns this pod: by uid if both have one, else by name. */
-export function concernsPod({ pod }: Pick<CallReport, "pod">, other: PendingPod): boolean {
+export function concernsPod({ pod }: Pick<CallReport, "pod">, other: NamedPod): boolean {
   if (pod === undefined) return false;
   if (pod.uid !== undefined && other.uid !== undefined) return pod.uid === other.uid;
   return pod.namespace === other.namespace && pod.name === other.name;
@@ -123,7 +123,7 @@ const WORKER = /^failed to "\w{1,30}" for "([^"_\\]{1,253})_([^"_\\]{1,253})\(([
 const KLOG_POD = /^([^/\s]{1,253})\/([^/\s]{1,253})$/;
 
 /** From fields that the writer itself fills: its message, its fields, and the name that the runtime refused. */
-function podIn({ message, error = "", fields }: LogEnvelope, answer: string): PendingPod | undefined {
+function podIn({ message, error = "", fields }: LogEnvelope, answer: string): NamedPod | undefined {
   const [, name, uid, namespace, attempt] = METADATA.exec(message) ?? [];
   if (name !== undefined && namespace !== undefined && uid !== undefined)
     return { namespace, name, uid, attempt: Number(attempt) };

@@ -1,12 +1,12 @@
+import type { NamedPod } from "../snapshot/ids.ts";
 import type { Match } from "./recognise.ts";
-import type { LogPod } from "./subject.ts";
 
 /** All records of one class. */
 export interface Group {
   readonly class: string;
   readonly confidence: number;
   readonly count: number;
-  readonly pods: readonly LogPod[];
+  readonly pods: readonly NamedPod[];
   readonly sandboxIds: readonly string[];
   /** Other classes that the same lines may belong to, most likely first. */
   readonly alternatives: readonly string[];
@@ -24,7 +24,7 @@ interface Tally {
   count: number;
   surest: Match;
   alternatives: readonly string[];
-  readonly pods: Map<string, LogPod>;
+  readonly pods: Map<string, NamedPod>;
   readonly sandboxIds: Set<string>;
 }
 

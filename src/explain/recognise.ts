@@ -1,13 +1,14 @@
 import type { Signature } from "../classes/failure-class.ts";
 import { classes, couldConcernSandboxes } from "../classes/index.ts";
-import { type LogPod, subjectOf } from "./subject.ts";
+import type { NamedPod } from "../snapshot/ids.ts";
+import { subjectOf } from "./subject.ts";
 
 /** One class that a line may belong to. Several with `decides` mean that the line alone is ambiguous. */
 export interface Match {
   readonly class: string;
   readonly confidence: number;
   readonly sandboxId?: string;
-  readonly pod?: LogPod;
+  readonly pod?: NamedPod;
   /** The original line. */
   readonly line: string;
   readonly decides?: string;

@@ -1,14 +1,8 @@
+import type { NamedPod } from "../snapshot/ids.ts";
 /** The sandbox and the pod in a line, if any. Ids may be short (crictl prints 13 digits). */
 export interface LogSubject {
   readonly sandboxId?: string;
-  readonly pod?: LogPod;
-}
-
-export interface LogPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid?: string;
-  readonly attempt?: number;
+  readonly pod?: NamedPod;
 }
 
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
@@ -35,7 +29,7 @@ const SANDBOX_IDS: readonly RegExp[] = [
 
 interface PodPattern {
   readonly pattern: RegExp;
-  readonly read: (match: RegExpExecArray) => LogPod | undefined;
+  readonly read: (match: RegExpExecArray) => NamedPod | undefined;
 }
 
 const PODS: readonly PodPattern[] = [
@@ -108,7 +102,7 @@ function firstGroup(patterns: readonly RegExp[], text: string): string | undefin
   return undefined;
 }
 
-function firstPod(text: string): LogPod | undefined {
+function firstPod(text: string): NamedPod | undefined {
   for (const { pattern, read } of PODS) {
     const match = pattern.exec(text);
     if (match) return read(match);
@@ -121,7 +115,7 @@ function pod(
   name: string | undefined,
   uid: string | undefined,
   attempt: string | undefined,
-): LogPod | undefined {
+): NamedPod | undefined {
   if (namespace === undefined || name === undefined) return undefined;
   return {
     namespace,

@@ -1,7 +1,7 @@
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Group } from "../explain/group.ts";
-import type { LogPod } from "../explain/subject.ts";
+import type { NamedPod } from "../snapshot/ids.ts";
 import { type Column, layOut } from "./columns.ts";
 import { paint, wrap } from "./text.ts";
 
@@ -71,7 +71,7 @@ function withIds(line: string, { sandboxIds, pods }: Group): string {
   return id === undefined || sandboxIds.length > 1 || OTHER_ID.test(line) ? named : named.replaceAll("<id>", id);
 }
 
-function withPod(line: string, { namespace, name, uid }: LogPod): string {
+function withPod(line: string, { namespace, name, uid }: NamedPod): string {
   const named = line.replaceAll("<namespace>", namespace).replaceAll("<pod>", name);
   return uid === undefined ? named : named.replaceAll("<uid>", uid);
 }
@@ -86,7 +86,7 @@ function nodeCommands({ sandboxIds, pods }: Group): readonly string[] {
     : [`unghost scan ${target}`, `unghost heal --dry-run ${target}`];
 }
 
-function podName(pod: LogPod): string {
+function podName(pod: NamedPod): string {
   return `${pod.namespace}/${pod.name}`;
 }
 

@@ -41,6 +41,14 @@ export interface PodRef {
   readonly attempt: number;
 }
 
+/** A pod as far as it is known: a log line may have only its name. */
+export interface NamedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly attempt?: number;
+}
+
 /** containerd's reserved name: `<pod>_<namespace>_<uid>_<attempt>`. */
 export function sandboxName(pod: PodRef): string {
   return `${pod.name}_${pod.namespace}_${pod.uid}_${pod.attempt}`;

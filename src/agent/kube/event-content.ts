@@ -8,18 +8,14 @@ import { byClass, degradedMessage } from "./condition.ts";
 
 type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
 
-interface PodName {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-}
+type EventPod = NonNullable<HealRecord["pod"]>;
 
 /** A change of one ghost for which an event is created. */
 export interface News {
   readonly reason: EventReason;
   readonly class: string;
   readonly message: string;
-  readonly pod?: PodName;
+  readonly pod?: EventPod;
 }
 
 /** Refusals that need attention; waiting for an age, a window or a slot is normal. */
@@ -72,7 +68,7 @@ function blocksInWords({ finding }: Sighting): string {
   return first === undefined ? "" : `Blocked: ${first}`;
 }
 
-function podPart(classId: string, pod: PodName | undefined): Pick<News, "pod"> {
+function podPart(classId: string, pod: EventPod | undefined): Pick<News, "pod"> {
   if (pod === undefined || classById(classId)?.podIsGone === true) return {};
   const { namespace, name, uid } = pod;
   return namespace === "" || name === "" ? {} : { pod: { namespace, name, uid } };
@@ -82,7 +78,7 @@ function podPart(classId: string, pod: PodName | undefined): Pick<News, "pod"> {
 export interface Draft {
   readonly reason: EventReason;
   /** Missing for the node. */
-  readonly pod?: PodName;
+  readonly pod?: EventPod;
   /** The key for counting, beside reason and object: a class, or all of them. */
   readonly class: string;
   readonly message: string;

@@ -1,7 +1,13 @@
-import { daemonCalls, daemonFinding } from "../../evidence/daemon-finding.ts";
-import type { Detected } from "../../evidence/finding.ts";
+import { distinctPods, podOfCall, podsInWords } from "../../evidence/blocked-pods.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { cniContext } from "../../evidence/log-context.ts";
+import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { NamedPod } from "../../snapshot/ids.ts";
+import type { CniDaemon } from "../../snapshot/types/cni.ts";
+import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const cniDaemonSocketDown: FailureClass = {
@@ -97,4 +103,125 @@ function detect(view: NodeView): readonly Detected[] {
     // Multus has its own class.
     one.daemon.plugins.includes("multus-shim") ? [] : daemonFinding(one, view),
   );
+}
+
+/** After a boot the daemon's own pod has to start first: kubelet's failures until then are expected. */
+const START_SECONDS = 120;
+/** One call may hang for a reason of its own. */
+const FEWEST_CALLS = 2;
+/** A call normally takes seconds; several calls of this age are a finding even without a reported error. */
+const LONG_CALL_SECONDS = 60;
+const MAX_NAMED = 5;
+
+/** One finding for a daemon that is down or does not answer; the plugin calls that wait for it are its consequences. */
+function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly Detected[] {
+  const failures = callReports(view).filter((report) => isFresh(report, view) && isAbout(report, daemon));
+  const isDown = daemon.state === "dead" || daemon.state === "missing";
+  const hung = calls.filter(({ ageSeconds }) => ageSeconds >= LONG_CALL_SECONDS || failures.length > 0);
+  if (isDown ? failures.length === 0 && calls.length === 0 : hung.length < FEWEST_CALLS) return [];
+  if (isDown && (view.runtimeUpSeconds ?? START_SECONDS) < START_SECONDS) return [];
+  const pods = blockedPods(calls, failures, view);
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: daemon.socket },
+      summary: isDown
+        ? `no process listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
+        : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
+      evidence: [stateEvidence(daemon, view), ...calls.slice(0, MAX_NAMED).map(callEvidence), ...quoted(failures)],
+      blocks: pods.length === 0 ? [] : [podsInWords(pods)],
+      blockedPods: pods,
+      cure: [],
+      // Between two of kubelet's attempts no call waits, but the next one fails as well.
+      explains: [
+        ...calls.map(({ sandboxId }) => sandboxId),
+        ...failingRemovals(view, (report) => isAbout(report, daemon)).map(({ id }) => id),
+      ],
+    },
+  ];
+}
+
+function isAbout(report: CallReport, { socket, state }: CniDaemon): boolean {
+  const { code, message } = report;
+  if (code === "daemon-unreachable") return message.includes(socket) || message.includes(`/var${socket}`);
+  return state === "listening" && isTimeout(report);
+}
+
+function stateEvidence({ socket, state, since, listener }: CniDaemon, { snapshot }: NodeView): Evidence {
+  if (state === "dead") return { source: "cni", fact: `${socket} exists, and a connection to it is refused` };
+  if (state === "missing") return { source: "cni", fact: `${socket} does not exist` };
+  const age = since === undefined ? "" : ` for ${ageOf(since, snapshot.observedAt)}`;
+  const who = listener === undefined ? "a process of another pid namespace" : `pid ${listener.pid}`;
+  return { source: "cni", fact: `${who} has listened on ${socket}${age}` };
+}
+
+function ageOf(since: Date, now: Date): string {
+  return durationInWords((now.getTime() - since.getTime()) / 1000);
+}
+
+function callEvidence({ pid, command, cniCommand, ageSeconds }: PluginProcess): Evidence {
+  return {
+    source: "processes",
+    fact: `pid ${pid} (${command}, ${cniCommand}) waits since ${durationInWords(ageSeconds)}`,
+  };
+}
+
+function quoted(failures: readonly CallReport[]): readonly Evidence[] {
+  const last = failures.at(-1);
+  return last === undefined
+    ? []
+    : [{ source: "logs", fact: `${last.by} reported ${failures.length} times, last: ${last.message}` }];
+}
+
+function blockedPods(
+  calls: readonly PluginProcess[],
+  failures: readonly CallReport[],
+  view: NodeView,
+): readonly NamedPod[] {
+  const reported = failures.flatMap(({ pod }) => (pod === undefined ? [] : [pod]));
+  return distinctPods([...calls.flatMap((call) => podOfCall(call, view)), ...reported]);
+}
+
+/** A daemon and the plugin calls that wait for it. */
+interface DaemonCalls {
+  readonly daemon: CniDaemon;
+  /**
+   * The innermost plugin of each call, oldest first: a multus shim with a hung delegate waits for the delegate's
+   * daemon.
+   */
+  readonly calls: readonly PluginProcess[];
+}
+
+/**
+ * A call that started before the daemon waits for a previous daemon: ending the call helps, and the current daemon is
+ * not the cause.
+ */
+function daemonCalls(view: NodeView): readonly DaemonCalls[] {
+  const { cniDaemons, processes } = view.snapshot;
+  const daemons = cniDaemons === undefined ? [] : valueOr(cniDaemons, []);
+  if (daemons.length === 0) return [];
+  const bySandbox = Map.groupBy(valueOr(processes, undefined)?.plugins ?? [], ({ sandboxId }) => sandboxId);
+  const innermost = [...bySandbox.values()].flatMap((tree) => innermostOf(tree, daemons));
+  return daemons.map((daemon) => ({
+    daemon,
+    calls: innermost
+      .filter((plugin) => dials(plugin, daemon) && !isOlder(plugin, daemon))
+      .toSorted((one, other) => one.startedSecondsAfterBoot - other.startedSecondsAfterBoot),
+  }));
+}
+
+function innermostOf(tree: readonly PluginProcess[], daemons: readonly CniDaemon[]): readonly PluginProcess[] {
+  const dialing = tree.filter((plugin) => daemons.some((daemon) => dials(plugin, daemon)));
+  const last = dialing.toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot)[0];
+  return last === undefined ? [] : [last];
+}
+
+/** An interpreter may run the program: then it is the second argument. */
+function dials({ command }: PluginProcess, { plugins }: CniDaemon): boolean {
+  const words = command.split(" ").slice(0, 2);
+  return words.some((word) => plugins.includes(word.slice(word.lastIndexOf("/") + 1)));
+}
+
+function isOlder(plugin: PluginProcess, { listener }: CniDaemon): boolean {
+  return listener !== undefined && plugin.startedSecondsAfterBoot < listener.startedSecondsAfterBoot;
 }

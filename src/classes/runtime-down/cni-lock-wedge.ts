@@ -1,15 +1,10 @@
-import {
-  type BlockedPod,
-  distinctPods,
-  podOfCall,
-  podsInWords,
-  podsWaitingForNetwork,
-} from "../../evidence/blocked-pods.ts";
+import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../../evidence/blocked-pods.ts";
 import { cniLockState, LOCK_GRACE_MS } from "../../evidence/cni-lock.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { callReports, isFresh } from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { NamedPod } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const cniLockWedge: FailureClass = {
@@ -128,7 +123,7 @@ function detect(view: NodeView): readonly Detected[] {
 
 const MAX_NAMED = 5;
 
-function reportedPods(view: NodeView): readonly BlockedPod[] {
+function reportedPods(view: NodeView): readonly NamedPod[] {
   return callReports(view).flatMap((report) =>
     report.pod === undefined || report.code === "volume" || !isFresh(report, view) ? [] : [report.pod],
   );

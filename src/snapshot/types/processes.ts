@@ -1,4 +1,4 @@
-import type { PodUid, SandboxId } from "../ids.ts";
+import type { NamedPod, SandboxId } from "../ids.ts";
 
 export interface ProcessFacts {
   /** CNI plugin processes that are proven to belong to this runtime; their environment contains the call. */
@@ -40,7 +40,7 @@ export interface PluginProcess extends ProcessRef {
   readonly sandboxId: SandboxId;
   readonly interfaceName: string;
   readonly netns: string;
-  readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: PodUid | undefined };
+  readonly pod?: NamedPod;
 }
 
 export interface ShimProcess extends ProcessRef {
