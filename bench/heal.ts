@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { findCrictl } from "../lab/crictl.ts";
+import { ensureCrictl } from "../lab/crictl.ts";
 import { type LabNode, startNode } from "../lab/node.ts";
 import { type PodSpec, runPods } from "../lab/pods.ts";
 import { CONTAINERD_SOCKET, type RuntimeVersion } from "../lab/runtime-config.ts";
@@ -33,7 +33,8 @@ export async function benchHeal(
   const title = `heal of ${ghosts} ghosts${holding} on a real node, containerd ${runtime}`;
   const why = whyNoRealNode();
   if (why !== undefined) return { title, rows: [], bars: [], notes: [`not run: ${why}`] };
-  const crictl = findCrictl();
+  const built = await ensureCrictl();
+  const crictl = typeof built === "string" ? built : undefined;
   const visible = [unghost, ...(crictl === undefined ? [] : [crictl])].map((path) => dirname(path));
   const node = await startNode({ runtime, visible });
   try {
@@ -82,7 +83,7 @@ function compared(summaries: ReadonlyMap<string, Summary>): Pick<Result, "bars" 
   const heal = summaries.get("unghost heal");
   const crictl = summaries.get("crictl rmp --force");
   if (heal === undefined || crictl === undefined) {
-    return { bars: [], notes: ["no crictl on PATH or in the lab's cache: nothing to compare with"] };
+    return { bars: [], notes: ["no crictl and no go to build it: nothing to compare with"] };
   }
   const value = heal.minMs / crictl.minMs;
   return { bars: [{ name: "heal / crictl rmp --force, fastest", value, most: MAX_TIMES_CRICTL }], notes: [] };

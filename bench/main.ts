@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { benchAgent } from "./agent-idle.ts";
 import { benchCrowdedNode } from "./crowded.ts";
-import { benchEmptyNode } from "./empty-node.ts";
 import { benchHeal } from "./heal.ts";
 import { benchKeeperCost } from "./keeper-cost.ts";
 import { benchPowerCuts, type Helper } from "./power-cuts.ts";
 import { isMissed, type Result, render } from "./result.ts";
+import { benchEmptyNode, benchHalfDeadNode } from "./scan.ts";
 
 const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
 
@@ -22,6 +22,7 @@ function powerCuts(helper: Helper): readonly (() => Promise<Result>)[] {
 
 const benchmarks = [
   () => benchEmptyNode(unghost),
+  () => benchHalfDeadNode(unghost),
   () => benchCrowdedNode(unghost, "ready"),
   () => benchCrowdedNode(unghost, "dead"),
   () => benchHeal(unghost),

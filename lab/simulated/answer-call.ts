@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { frame, MessageReader } from "../../src/runtime/grpc-frames.ts";
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/errors.ts";
+import { frame, MessageReader } from "../../src/runtime/grpc.ts";
 import type { Handlers } from "./handlers.ts";
 
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };

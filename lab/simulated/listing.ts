@@ -1,3 +1,4 @@
+import { GrpcError, GrpcStatus } from "../../src/runtime/errors.ts";
 import {
   Container,
   type ContainerFilter,
@@ -5,7 +6,6 @@ import {
   type PodSandboxFilter,
   PodSandboxState,
 } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
 interface Listed<T> {

@@ -1,4 +1,4 @@
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/errors.ts";
 
 /** Errors without a code in containerd are Unknown. */
 export function refusal(text: string): GrpcError {

@@ -1,5 +1,5 @@
+import { GrpcError } from "../../src/runtime/errors.ts";
 import type { PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { GrpcError } from "../../src/runtime/grpc-status.ts";
 import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { removeContainer } from "./containers.ts";
 import { addNetwork, delNetwork } from "./network.ts";

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/errors.ts";
 
 /** The simulated calls of runtime.v1.RuntimeService. */
 export type CallName =

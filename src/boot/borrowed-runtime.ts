@@ -6,9 +6,9 @@ import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts"
 import { readTail } from "../host/tail.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
-import type { CallOptions } from "../runtime/call.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { answersCri } from "../runtime/cri.ts";
+import type { CallOptions } from "../runtime/grpc.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
 /** The node's own containerd, started by unghost on a private socket with the node's own records. */

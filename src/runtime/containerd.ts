@@ -1,12 +1,10 @@
-import { ENDLESS } from "./answer-limits.ts";
-import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as containersApi from "./gen/containerd/containers.ts";
 import * as eventsApi from "./gen/containerd/events.ts";
 import * as leasesApi from "./gen/containerd/leases.ts";
 import * as sandboxesApi from "./gen/containerd/sandboxes.ts";
 import * as tasksApi from "./gen/containerd/tasks.ts";
-import { type GrpcChannel, openChannel } from "./grpc-channel.ts";
+import { type CallOptions, ENDLESS, type GrpcChannel, method, openChannel } from "./grpc.ts";
 
 /** The namespace of the CRI plugin's records. */
 const KUBERNETES_NAMESPACE = "k8s.io";
@@ -69,7 +67,7 @@ const methods = {
 export function openContainerd(path: string, channel: GrpcChannel = openChannel(path)): ContainerdClient {
   async function listed(filters: readonly string[], options: CallOptions): Promise<readonly containersApi.Container[]> {
     const found: containersApi.Container[] = [];
-    for await (const { container } of callStream(channel, path, methods.containersList, { filters }, options)) {
+    for await (const { container } of channel.stream(methods.containersList, { filters }, options)) {
       if (container !== undefined) found.push(container);
     }
     return found;
@@ -83,30 +81,28 @@ export function openContainerd(path: string, channel: GrpcChannel = openChannel(
         options,
       ),
     deleteContainer: async (id, options) => {
-      await callUnary(channel, path, methods.containersDelete, { id }, options);
+      await channel.unary(methods.containersDelete, { id }, options);
     },
     deleteSandbox: async (id, options) => {
-      await callUnary(channel, path, methods.sandboxesDelete, { sandboxId: id }, options);
+      await channel.unary(methods.sandboxesDelete, { sandboxId: id }, options);
     },
-    listTasks: async (options) => (await callUnary(channel, path, methods.tasksList, {}, options)).tasks,
+    listTasks: async (options) => (await channel.unary(methods.tasksList, {}, options)).tasks,
     findTask: (containerId, options) =>
       unless("not-found", undefined, async () => {
-        const answer = await callUnary(channel, path, methods.tasksGet, { containerId }, options);
+        const answer = await channel.unary(methods.tasksGet, { containerId }, options);
         return answer.process;
       }),
-    listLeases: async (options) => (await callUnary(channel, path, methods.leasesList, {}, options)).leases,
+    listLeases: async (options) => (await channel.unary(methods.leasesList, {}, options)).leases,
     deleteLease: async (id, options) => {
-      await callUnary(channel, path, methods.leasesDelete, { id }, options);
+      await channel.unary(methods.leasesDelete, { id }, options);
     },
     listSandboxes: (options) =>
       unless("unsupported", [], async () => {
-        const answer = await callUnary(channel, path, methods.sandboxesList, {}, options);
+        const answer = await channel.unary(methods.sandboxesList, {}, options);
         return answer.list;
       }),
     events: (filters, options) =>
-      callStream(
-        channel,
-        path,
+      channel.stream(
         methods.eventsSubscribe,
         { filters: filters.map((filter) => `namespace==${KUBERNETES_NAMESPACE},${filter}`) },
         { ...options, limits: ENDLESS },

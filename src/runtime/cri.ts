@@ -1,8 +1,6 @@
-import { ENDLESS } from "./answer-limits.ts";
-import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as api from "./gen/runtime/v1/cri.ts";
-import { type GrpcChannel, openChannel } from "./grpc-channel.ts";
+import { type CallOptions, ENDLESS, type GrpcChannel, method, openChannel } from "./grpc.ts";
 
 export type PodSandboxConfig = api.DeepPartial<api.PodSandboxConfig>;
 export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
@@ -66,11 +64,7 @@ const methods = {
 
 /** Uses its own connection, or shares the one of containerd's API. */
 export function openCri(path: string, channel: GrpcChannel = openChannel(path)): CriClient {
-  const call = <Response>(
-    what: { readonly name: string; readonly wire: ReturnType<typeof method<object, Response>>["wire"] },
-    request: object,
-    options: CallOptions,
-  ): Promise<Response> => callUnary(channel, path, what, request, options);
+  const call = channel.unary;
   return {
     path,
     close: () => channel.close(),
@@ -110,8 +104,7 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
     removeContainer: async (id, options) => {
       await call(methods.removeContainer, { containerId: id }, options);
     },
-    containerEvents: (options) =>
-      callStream(channel, path, methods.getContainerEvents, {}, { ...options, limits: ENDLESS }),
+    containerEvents: (options) => channel.stream(methods.getContainerEvents, {}, { ...options, limits: ENDLESS }),
   };
 }
 

@@ -1,8 +1,34 @@
 import { statSync } from "node:fs";
 import { errorCode } from "../host/system-error.ts";
-import { AnswerLimitError } from "./answer-limits.ts";
-import { GrpcError, GrpcStatus } from "./grpc-status.ts";
-import { ProtocolError } from "./http2/protocol.ts";
+
+/** The gRPC codes that callers distinguish. */
+export const GrpcStatus = {
+  ok: 0,
+  cancelled: 1,
+  unknown: 2,
+  deadlineExceeded: 4,
+  notFound: 5,
+  resourceExhausted: 8,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const;
+
+/** A call that was answered with an error, aborted or cut off. Connection errors keep their own type. */
+export class GrpcError extends Error {
+  override readonly name = "GrpcError";
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/** The server sends more than any runtime would: the call is aborted before it uses up the node's memory. */
+export class AnswerLimitError extends Error {
+  override readonly name = "AnswerLimitError";
+}
 
 /**
  * Why a call to the runtime failed.
@@ -131,7 +157,7 @@ function unreachable(failed: FailedCall, cause: unknown): RuntimeError {
   if (seen === "not-a-socket") {
     return errorOf(`${path} is not a socket`, "Name the runtime's socket with --runtime-endpoint.");
   }
-  if (cause instanceof ProtocolError) {
+  if (systemCode === "ERR_HTTP2_ERROR") {
     return errorOf(`the server at ${path} is not a gRPC server`, "Name the runtime's socket with --runtime-endpoint.");
   }
   if (systemCode === "ECONNREFUSED") return errorOf(`connection refused at ${path}: no process listens`, DOWN);

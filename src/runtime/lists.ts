@@ -1,7 +1,7 @@
-import type { CallOptions } from "./call.ts";
 import type { ContainerFilter, CriClient, PodSandboxFilter } from "./cri.ts";
 import { RuntimeError } from "./errors.ts";
 import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";
+import type { CallOptions } from "./grpc.ts";
 import { mapLimited } from "./map-limited.ts";
 
 /** A pod that may have sandboxes here. CRI can filter by label, but cannot list the values of a label. */

@@ -1,11 +1,11 @@
 import { parseJson, property } from "../host/json.ts";
 import type { Oddity } from "../host/source.ts";
-import type { CallOptions } from "../runtime/call.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Container } from "../runtime/gen/containerd/containers.ts";
 import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { type Process, Status } from "../runtime/gen/containerd/tasks.ts";
+import type { CallOptions } from "../runtime/grpc.ts";
 import { mapLimited } from "../runtime/map-limited.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types/runtime.ts";
 

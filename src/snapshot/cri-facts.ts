@@ -1,6 +1,5 @@
 import { parseJson, property } from "../host/json.ts";
 import { type Oddity, read, type Source } from "../host/source.ts";
-import type { CallOptions } from "../runtime/call.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import {
@@ -9,6 +8,7 @@ import {
   type PodSandbox,
   PodSandboxState,
 } from "../runtime/gen/runtime/v1/cri.ts";
+import type { CallOptions } from "../runtime/grpc.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
 import { mapLimited } from "../runtime/map-limited.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";

@@ -2,10 +2,9 @@ import { posix } from "node:path";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
-import { type CallOptions, callUnary, method } from "../runtime/call.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { InfoRequest, PluginInfo } from "../runtime/gen/pluginregistration/v1/registration.ts";
-import { openChannel } from "../runtime/grpc-channel.ts";
+import { type CallOptions, method, openChannel } from "../runtime/grpc.ts";
 
 /** A plugin's socket in kubelet's plugins_registry. */
 export interface Registration {
@@ -87,7 +86,7 @@ const getInfo = method("pluginregistration.Registration", "GetInfo", InfoRequest
 async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {
   const channel = openChannel(path, { maxBytes: MAX_BYTES });
   try {
-    return await callUnary(channel, path, getInfo, {}, options);
+    return await channel.unary(getInfo, {}, options);
   } finally {
     channel.close();
   }

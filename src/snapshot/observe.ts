@@ -1,11 +1,10 @@
 import { placesAt } from "../distributions/index.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
-import { BYTES_PER_SCAN } from "../runtime/answer-limits.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { openChannel } from "../runtime/grpc-channel.ts";
+import { BYTES_PER_SCAN, openChannel } from "../runtime/grpc.ts";
 import { readBoot } from "./boot.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { frame } from "../../src/runtime/grpc-frames.ts";
+import { frame } from "../../src/runtime/grpc.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { problemsOf, reportOf, unghost } from "./unghost.ts";

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { ListContainerMessage } from "../../src/runtime/gen/containerd/containers.ts";
 import { ListPodSandboxResponse, VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { frame } from "../../src/runtime/grpc-frames.ts";
+import { frame } from "../../src/runtime/grpc.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { GUARD_MS, simulatedNode, UNGHOST } from "./unghost.ts";

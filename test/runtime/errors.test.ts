@@ -5,10 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SimulatedRuntime, startSimulated } from "../../lab/simulated/runtime.ts";
-import type { CallOptions } from "../../src/runtime/call.ts";
 import { openCri } from "../../src/runtime/cri.ts";
-import { RuntimeError, toRuntimeError } from "../../src/runtime/errors.ts";
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { GrpcError, GrpcStatus, RuntimeError, toRuntimeError } from "../../src/runtime/errors.ts";
+import type { CallOptions } from "../../src/runtime/grpc.ts";
 import { listenRaw } from "../support/socket-servers.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { frame, MAX_MESSAGE_BYTES, MessageReader } from "../../src/runtime/grpc-frames.ts";
-import { GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { GrpcStatus } from "../../src/runtime/errors.ts";
+import { frame, MAX_MESSAGE_BYTES, MessageReader } from "../../src/runtime/grpc.ts";
 
 const messages = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 });
 const cuts = fc.array(fc.nat(), { maxLength: 20 });

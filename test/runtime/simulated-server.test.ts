@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type CallContext, type Handler, serverStream, unary } from "../../lab/simulated/handlers.ts";
 import { socketServer } from "../../lab/simulated/server.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/errors.ts";
 import { VersionRequest, VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { openChannel } from "../../src/runtime/grpc-channel.ts";
-import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { openChannel } from "../../src/runtime/grpc.ts";
 import { collect } from "../support/collect.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -80,7 +80,7 @@ describe("the simulated runtime's server", () => {
 
     const call = channel.unary({ ...version, path: "/test.Service/Other" }, "", BOUNDS);
 
-    await expect(call).rejects.toMatchObject({ status: GrpcStatus.unimplemented });
+    await expect(call).rejects.toMatchObject({ cause: { status: GrpcStatus.unimplemented } });
   });
 
   test.each([
@@ -95,7 +95,7 @@ describe("the simulated runtime's server", () => {
     );
 
     for (const when of ["early", "late"]) {
-      await expect(collect(channel.stream(version, when, BOUNDS))).rejects.toMatchObject(expected);
+      await expect(collect(channel.stream(version, when, BOUNDS))).rejects.toMatchObject({ cause: expected });
     }
   });
 
@@ -105,7 +105,7 @@ describe("the simulated runtime's server", () => {
 
     const call = channel.unary(version, "", { timeoutMs: 50 });
 
-    await expect(call).rejects.toMatchObject({ status: GrpcStatus.deadlineExceeded });
+    await expect(call).rejects.toMatchObject({ cause: { status: GrpcStatus.deadlineExceeded } });
     await aborted;
   });
 
@@ -114,7 +114,7 @@ describe("the simulated runtime's server", () => {
     const { channel } = await serving(handler);
     const controller = new AbortController();
     const call = channel.unary(version, "", { ...BOUNDS, signal: controller.signal });
-    const given = expect(call).rejects.toMatchObject({ status: GrpcStatus.cancelled });
+    const given = expect(call).rejects.toMatchObject({ cause: { status: GrpcStatus.cancelled } });
     await started;
 
     controller.abort();

@@ -1,7 +1,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { TextReader } from "../../src/runtime/call.ts";
+import { TextReader } from "../../src/runtime/grpc.ts";
 
 describe("strings in a message", () => {
   test("are decoded like the library does, at any offset in the buffer", () => {

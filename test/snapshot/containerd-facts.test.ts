@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { CallOptions } from "../../src/runtime/call.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import { RuntimeError, type RuntimeErrorKind } from "../../src/runtime/errors.ts";
 import { Container } from "../../src/runtime/gen/containerd/containers.ts";
 import { Process, Status } from "../../src/runtime/gen/containerd/tasks.ts";
+import type { CallOptions } from "../../src/runtime/grpc.ts";
 import { readContainerd, readTasks, unansweredShims } from "../../src/snapshot/containerd-facts.ts";
 import { fakeContainerd } from "../heal/fake-node.ts";
 

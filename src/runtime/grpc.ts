@@ -1,0 +1,459 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from "node:http2";
+import { connect as connectSocket, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import { errorCode } from "../host/system-error.ts";
+import { AnswerLimitError, GrpcError, GrpcStatus, toRuntimeError } from "./errors.ts";
+
+/** Every call has a timeout. */
+export interface CallOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The limit of one answer, or of all answers of one channel. */
+interface AnswerLimits {
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** A stream whose messages are not kept may have no other limit than its timeout. */
+export interface StreamOptions extends CallOptions {
+  readonly limits?: AnswerLimits;
+}
+
+/** One remote procedure: its path, and the codecs of its messages. */
+export interface Method<Request, Response> {
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly encode: (request: Request) => Uint8Array;
+  readonly decode: (bytes: Uint8Array) => Response;
+}
+
+/**
+ * gRPC over a unix socket: unary calls and server streams. One HTTP/2 connection, opened by the first call and opened
+ * again by the first call after it broke. Calls throw RuntimeError and nothing else.
+ */
+export interface GrpcChannel {
+  unary<Request, Response>(
+    method: Method<Request, Response>,
+    request: Request,
+    options: CallOptions,
+  ): Promise<Response>;
+  stream<Request, Response>(
+    method: Method<Request, Response>,
+    request: Request,
+    options: StreamOptions,
+  ): AsyncIterable<Response>;
+  /** Resolves when all requests until now were sent, or failed. */
+  sent(): Promise<void>;
+  /** Aborts calls in flight; an open connection keeps the process alive until then. */
+  close(): void;
+}
+
+/** containerd sends messages of at most 16 MiB by default; CRI-O and tuned nodes send more. */
+export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+
+/** One byte for the compression flag, four for the length. */
+const FRAME_HEADER_BYTES = 5;
+
+const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1 };
+
+/** A record is some 10 KB with its OCI spec, of which little is kept: this allows ten thousand of them. */
+const LIST_STREAM: AnswerLimits = { bytes: 128 * 1024 * 1024, messages: 50_000 };
+
+/** Event streams have no end, and are not kept. */
+export const ENDLESS: AnswerLimits = { bytes: Number.POSITIVE_INFINITY, messages: Number.POSITIVE_INFINITY };
+
+/** All answers of one scan together. A list that is read in parts counts several times. */
+export const BYTES_PER_SCAN = 256 * 1024 * 1024;
+
+/** With HTTP/2's default of 64 KiB a long list would wait for a round trip after each window. */
+const WINDOW_BYTES = 4 * 1024 * 1024;
+
+/** Error texts are sent in headers. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
+/** Node counts what is received and not yet read, in MB; its default of 10 is less than one message. */
+const MAX_SESSION_MB = 256;
+
+interface ChannelOptions {
+  /** The limit of all answers together, for a channel that is closed after one scan. */
+  readonly maxBytes?: number;
+}
+
+export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY }: ChannelOptions = {}): GrpcChannel {
+  const received = new AnswerMeter("what the runtime answered to one scan", { ...ENDLESS, bytes: maxBytes });
+  /** More than one only while the server closes an old connection. */
+  const connections = new Set<Connection>();
+
+  function currentConnection(): Connection {
+    for (const connection of connections) {
+      if (!connection.session.closed && !connection.session.destroyed) return connection;
+    }
+    const fresh = openConnection(path);
+    connections.add(fresh);
+    fresh.session.once("close", () => connections.delete(fresh));
+    return fresh;
+  }
+
+  async function* stream<Request, Response>(
+    method: Method<Request, Response>,
+    request: Request,
+    options: StreamOptions,
+  ): AsyncGenerator<Response, void> {
+    const startedAt = performance.now();
+    const reader = new MessageReader();
+    const meter = new AnswerMeter("the answer", options.limits ?? LIST_STREAM);
+    try {
+      for await (const chunk of answerTo(currentConnection, method, frame(method.encode(request)), options)) {
+        meter.addBytes(chunk.length);
+        received.addBytes(chunk.length);
+        const messages = reader.push(chunk);
+        meter.addMessages(messages.length);
+        for (const message of messages) yield decoded(method, message);
+      }
+      reader.end();
+    } catch (error) {
+      const timedOut = performance.now() - startedAt >= options.timeoutMs - CLOCK_SLACK_MS;
+      throw toRuntimeError(error, { call: nameOf(method), socketPath: path, timedOut });
+    }
+  }
+
+  return {
+    stream,
+    unary: async <Request, Response>(method: Method<Request, Response>, request: Request, options: CallOptions) => {
+      const answers: Response[] = [];
+      for await (const answer of stream(method, request, { ...options, limits: ONE_MESSAGE })) answers.push(answer);
+      const [answer] = answers;
+      if (answer !== undefined) return answer;
+      const error = new GrpcError(GrpcStatus.internal, "the answer holds no message");
+      throw toRuntimeError(error, { call: nameOf(method), socketPath: path, timedOut: false });
+    },
+    sent: async () => {
+      await Promise.allSettled([...connections].map(({ ready }) => ready));
+      await nextTurn();
+    },
+    close: () => {
+      for (const { session, socket } of connections) {
+        session.destroy();
+        // A session that the server asked to end waits for the server's end of it.
+        socket.destroy();
+      }
+    },
+  };
+}
+
+/** Timers fire up to a millisecond early, and the server's clock may be ahead of ours by as much. */
+const CLOCK_SLACK_MS = 5;
+
+function nameOf({ path }: Pick<Method<never, unknown>, "path">): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+interface Connection {
+  readonly session: ClientHttp2Session;
+  readonly socket: Socket;
+  /**
+   * Resolves with the server's settings: requests that are sent earlier may exceed its limit of concurrent ones. Rejects
+   * with the platform's error if there is no HTTP/2 server behind the socket.
+   */
+  readonly ready: Promise<void>;
+}
+
+function openConnection(path: string): Connection {
+  const socket = connectSocket(path);
+  const session = connect("http://localhost", {
+    createConnection: () => socket,
+    settings: { enablePush: false, initialWindowSize: WINDOW_BYTES, maxHeaderListSize: MAX_HEADER_BYTES },
+    maxSessionMemory: MAX_SESSION_MB,
+  });
+  const ready = new Promise<void>((resolve, reject) => {
+    session.once("remoteSettings", () => {
+      // Not earlier: Bun 1.4 may miss the end of a connection that the server closes while we write to it.
+      session.setLocalWindowSize(WINDOW_BYTES);
+      resolve();
+    });
+    session.on("error", reject);
+    session.once("close", () => reject(lost()));
+    // There, such a connection may have an end and no close.
+    socket.once("end", () => {
+      session.destroy();
+      reject(lost());
+    });
+  });
+  // The calls that wait for it report it.
+  ready.catch(() => undefined);
+  return { session, socket, ready };
+}
+
+/** The bytes that the server answers. Ends when it returned OK; throws its error, or why there is none. */
+async function* answerTo(
+  connectionFor: () => Connection,
+  { path, headers }: Pick<Method<never, unknown>, "path" | "headers">,
+  request: Uint8Array,
+  { timeoutMs, signal }: CallOptions,
+): AsyncGenerator<Uint8Array, void> {
+  if (signal?.aborted === true) throw abortError(signal.reason);
+  const { session, ready } = connectionFor();
+  const givenUp = Promise.withResolvers<never>();
+  givenUp.promise.catch(() => undefined);
+  let stream: ClientHttp2Stream | undefined;
+  function giveUp(reason: GrpcError): void {
+    givenUp.reject(reason);
+    cancel(stream);
+  }
+  const onAbort = (): void => giveUp(abortError(signal?.reason));
+  const onTimeout = (): void => giveUp(new GrpcError(GrpcStatus.deadlineExceeded, ""));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const timer = setTimeout(onTimeout, Math.min(timeoutMs, LONGEST_TIMER_MS));
+  try {
+    await Promise.race([ready, givenUp.promise]);
+    if (session.closed || session.destroyed) throw lost();
+    stream = session.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+      "grpc-timeout": timeoutHeader(timeoutMs),
+    });
+    const result = resultOf(stream);
+    stream.end(request);
+    try {
+      yield* stream.iterator({ destroyOnReturn: false });
+    } catch {
+      // The result says why.
+    }
+    await Promise.race([givenUp.promise, result]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+    cancel(stream);
+  }
+}
+
+/** A longer timer would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Also drops what was received and not read. No effect on a stream that has ended. */
+function cancel(stream: ClientHttp2Stream | undefined): void {
+  if (stream === undefined || stream.destroyed) return;
+  stream.close(constants.NGHTTP2_CANCEL);
+  stream.destroy();
+}
+
+/** Resolves when the server has returned OK and its whole answer was read. */
+function resultOf(stream: ClientHttp2Stream): Promise<void> {
+  let status: ReturnType<typeof statusIn>;
+  let failure: Error | undefined;
+  let isReadToItsEnd = false;
+  stream.once("response", (headers) => {
+    status = statusIn(headers);
+  });
+  stream.once("trailers", (headers) => {
+    status ??= statusIn(headers);
+  });
+  stream.once("end", () => {
+    isReadToItsEnd = true;
+  });
+  stream.on("error", (error: Error) => {
+    failure = error;
+  });
+  const result = new Promise<void>((resolve, reject) => {
+    stream.once("close", () => {
+      if (status instanceof GrpcError) reject(status);
+      // A connection that breaks after the status takes with it what was not read yet.
+      else if (status === "ok" && isReadToItsEnd) resolve();
+      else reject(failureOf(failure));
+    });
+  });
+  // A reader that leaves before the end does not await it.
+  result.catch(() => undefined);
+  return result;
+}
+
+/** The error for a stream that ended without a status. */
+function failureOf(error: Error | undefined): Error {
+  const code = errorCode(error);
+  const isServersFault = code === "ERR_HTTP2_STREAM_ERROR" || code === "ERR_HTTP2_ERROR";
+  return error !== undefined && isServersFault ? error : lost(error);
+}
+
+function lost(cause?: Error): GrpcError {
+  return new GrpcError(GrpcStatus.unavailable, "", { cause });
+}
+
+/** A signal that is a timer counts as a timeout. */
+function abortError(reason: unknown): GrpcError {
+  const timedOut = reason instanceof Error && reason.name === "TimeoutError";
+  return new GrpcError(timedOut ? GrpcStatus.deadlineExceeded : GrpcStatus.cancelled, "");
+}
+
+/** The status in headers or trailers; undefined when they have none. */
+function statusIn(headers: IncomingHttpHeaders): "ok" | GrpcError | undefined {
+  const status = headers["grpc-status"];
+  if (status !== undefined) {
+    if (Number(status) === GrpcStatus.ok) return "ok";
+    return new GrpcError(Number(status), percentDecoded(String(headers["grpc-message"] ?? "")));
+  }
+  const http = headers[":status"];
+  if (http === undefined || Number(http) === 200) return undefined;
+  return new GrpcError(GrpcStatus.unavailable, `HTTP status ${String(http)}`);
+}
+
+/** grpc-message is percent-encoded UTF-8; the text is kept even if the encoding is invalid. */
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The gRPC specification allows at most eight digits. */
+const MAX_IN_HEADER = 99_999_999;
+
+function timeoutHeader(timeoutMs: number): string {
+  const ms = Math.max(1, Math.ceil(timeoutMs));
+  return ms <= MAX_IN_HEADER ? `${ms}m` : `${Math.min(Math.ceil(ms / 1000), MAX_IN_HEADER)}S`;
+}
+
+/** Counts what is received; throws as soon as the limit is exceeded. */
+class AnswerMeter {
+  readonly #what: string;
+  readonly #limits: AnswerLimits;
+  #bytes = 0;
+  #messages = 0;
+
+  constructor(what: string, limits: AnswerLimits) {
+    this.#what = what;
+    this.#limits = limits;
+  }
+
+  addBytes(count: number): void {
+    this.#bytes += count;
+    if (this.#bytes > this.#limits.bytes) this.#refuse(`${this.#limits.bytes} bytes`);
+  }
+
+  addMessages(count: number): void {
+    this.#messages += count;
+    if (this.#messages > this.#limits.messages) this.#refuse(`${this.#limits.messages} messages`);
+  }
+
+  #refuse(limit: string): never {
+    throw new AnswerLimitError(`${this.#what} did not end after ${limit}`);
+  }
+}
+
+export function frame(message: Uint8Array): Uint8Array {
+  const framed = new Uint8Array(FRAME_HEADER_BYTES + message.length);
+  new DataView(framed.buffer).setUint32(1, message.length);
+  framed.set(message, FRAME_HEADER_BYTES);
+  return framed;
+}
+
+/** Splits a byte stream into messages, independent of chunk boundaries. */
+export class MessageReader {
+  #chunks: Uint8Array[] = [];
+  #buffered = 0;
+
+  /** Accepts the next bytes and returns the messages that they complete. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.length;
+    const messages: Uint8Array[] = [];
+    while (this.#buffered >= FRAME_HEADER_BYTES) {
+      const length = this.#announcedLength();
+      if (this.#buffered < FRAME_HEADER_BYTES + length) break;
+      const whole = this.#joined();
+      messages.push(whole.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + length));
+      this.#chunks = [whole.subarray(FRAME_HEADER_BYTES + length)];
+      this.#buffered -= FRAME_HEADER_BYTES + length;
+    }
+    return messages;
+  }
+
+  /** Throws when the bytes end within a message. */
+  end(): void {
+    if (this.#buffered > 0) throw new GrpcError(GrpcStatus.internal, "the answer ends in the middle of a message");
+  }
+
+  #announcedLength(): number {
+    const first = this.#chunks[0];
+    const head = first !== undefined && first.length >= FRAME_HEADER_BYTES ? first : this.#joined();
+    if (head[0] !== 0) throw new GrpcError(GrpcStatus.internal, "the answer is compressed, which was not asked for");
+    const length = new DataView(head.buffer, head.byteOffset).getUint32(1);
+    if (length > MAX_MESSAGE_BYTES) {
+      throw new GrpcError(
+        GrpcStatus.resourceExhausted,
+        `received message larger than max (${length} vs. ${MAX_MESSAGE_BYTES})`,
+      );
+    }
+    return length;
+  }
+
+  #joined(): Uint8Array {
+    const [only] = this.#chunks;
+    if (only !== undefined && this.#chunks.length === 1) return only;
+    const whole = Buffer.concat(this.#chunks);
+    this.#chunks = [whole];
+    return whole;
+  }
+}
+
+/** What ts-proto generates for one message type. */
+interface Codec<Message> {
+  encode(message: Message): { finish(): Uint8Array };
+  decode(reader: TextReader): Message;
+  fromPartial(partial: object): Message;
+}
+
+/** A service's method by name. Requests are partial: missing fields have their default. */
+export function method<Request, Response>(
+  service: string,
+  name: string,
+  request: Codec<Request>,
+  response: Codec<Response>,
+  headers: Readonly<Record<string, string>> = {},
+): Method<object, Response> {
+  return {
+    path: `/${service}/${name}`,
+    headers,
+    encode: (partial) => request.encode(request.fromPartial(partial)).finish(),
+    decode: (bytes) => response.decode(new TextReader(bytes)),
+  };
+}
+
+function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array): Response {
+  try {
+    return to.decode(bytes);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new GrpcError(GrpcStatus.internal, `the answer to ${to.path} cannot be read: ${why}`);
+  }
+}
+
+/**
+ * Decodes strings with the engine's decoder: the library decodes byte by byte, which takes twice as long when
+ * interpreted.
+ */
+export class TextReader extends BinaryReader {
+  readonly #text: Buffer;
+
+  constructor(bytes: Uint8Array) {
+    super(bytes);
+    this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  override string(): string {
+    const { length } = this.bytes();
+    return this.#text.toString("utf8", this.pos - length, this.pos);
+  }
+}
