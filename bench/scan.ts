@@ -48,7 +48,7 @@ export function benchEmptyNode(unghost: string): Promise<Result> {
 }
 
 /**
- * The cost of a scan of a real node after a power cut, compared with the crictl commands that a person needs for the
+ * The cost of a scan of a real node after a power cut, compared with the crictl commands that return the
  * same facts: all sandboxes, all containers, and each sandbox that is not ready.
  */
 export function benchHalfDeadNode(unghost: string): Promise<Result> {

@@ -64,19 +64,19 @@ const methods = {
 
 /** Uses its own connection, or shares the one of containerd's API. */
 export function openCri(path: string, channel: GrpcChannel = openChannel(path)): CriClient {
-  const call = channel.unary;
   return {
     path,
     close: () => channel.close(),
-    version: (options) => call(methods.version, {}, options),
-    status: (options) => call(methods.status, { verbose: true }, options),
+    version: (options) => channel.unary(methods.version, {}, options),
+    status: (options) => channel.unary(methods.status, { verbose: true }, options),
     listPodSandbox: async (filter, options) =>
-      (await call(methods.listPodSandbox, filter ? { filter } : {}, options)).items,
-    listSandboxStates: async (options) => (await call(methods.listSandboxStates, {}, options)).items,
-    podSandboxStatus: (id, options) => call(methods.podSandboxStatus, { podSandboxId: id, verbose: true }, options),
+      (await channel.unary(methods.listPodSandbox, filter ? { filter } : {}, options)).items,
+    listSandboxStates: async (options) => (await channel.unary(methods.listSandboxStates, {}, options)).items,
+    podSandboxStatus: (id, options) =>
+      channel.unary(methods.podSandboxStatus, { podSandboxId: id, verbose: true }, options),
     podSandboxState: async (id, options) => {
       try {
-        const { status } = await call(methods.podSandboxStatus, { podSandboxId: id, verbose: false }, options);
+        const { status } = await channel.unary(methods.podSandboxStatus, { podSandboxId: id, verbose: false }, options);
         return status?.state;
       } catch (error) {
         if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
@@ -84,25 +84,26 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
       }
     },
     listContainers: async (filter, options) =>
-      (await call(methods.listContainers, filter ? { filter } : {}, options)).containers,
-    containerStatus: (id, options) => call(methods.containerStatus, { containerId: id }, options),
+      (await channel.unary(methods.listContainers, filter ? { filter } : {}, options)).containers,
+    containerStatus: (id, options) => channel.unary(methods.containerStatus, { containerId: id }, options),
     stopPodSandbox: async (id, options) => {
-      await call(methods.stopPodSandbox, { podSandboxId: id }, options);
+      await channel.unary(methods.stopPodSandbox, { podSandboxId: id }, options);
     },
     removePodSandbox: async (id, options) => {
-      await call(methods.removePodSandbox, { podSandboxId: id }, options);
+      await channel.unary(methods.removePodSandbox, { podSandboxId: id }, options);
     },
-    runPodSandbox: async (config, options) => (await call(methods.runPodSandbox, { config }, options)).podSandboxId,
+    runPodSandbox: async (config, options) =>
+      (await channel.unary(methods.runPodSandbox, { config }, options)).podSandboxId,
     createContainer: async (podSandboxId, config, sandboxConfig, options) =>
-      (await call(methods.createContainer, { podSandboxId, config, sandboxConfig }, options)).containerId,
+      (await channel.unary(methods.createContainer, { podSandboxId, config, sandboxConfig }, options)).containerId,
     startContainer: async (id, options) => {
-      await call(methods.startContainer, { containerId: id }, options);
+      await channel.unary(methods.startContainer, { containerId: id }, options);
     },
     stopContainer: async (id, graceSeconds, options) => {
-      await call(methods.stopContainer, { containerId: id, timeout: BigInt(graceSeconds) }, options);
+      await channel.unary(methods.stopContainer, { containerId: id, timeout: BigInt(graceSeconds) }, options);
     },
     removeContainer: async (id, options) => {
-      await call(methods.removeContainer, { containerId: id }, options);
+      await channel.unary(methods.removeContainer, { containerId: id }, options);
     },
     containerEvents: (options) => channel.stream(methods.getContainerEvents, {}, { ...options, limits: ENDLESS }),
   };

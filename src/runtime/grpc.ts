@@ -104,7 +104,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
   }
 
   async function* stream<Request, Response>(
-    method: Method<Request, Response>,
+    rpc: Method<Request, Response>,
     request: Request,
     options: StreamOptions,
   ): AsyncGenerator<Response, void> {
@@ -112,29 +112,29 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
     const reader = new MessageReader();
     const meter = new AnswerMeter("the answer", options.limits ?? LIST_STREAM);
     try {
-      for await (const chunk of answerTo(currentConnection, method, frame(method.encode(request)), options)) {
+      for await (const chunk of answerTo(currentConnection, rpc, frame(rpc.encode(request)), options)) {
         meter.addBytes(chunk.length);
         received.addBytes(chunk.length);
         const messages = reader.push(chunk);
         meter.addMessages(messages.length);
-        for (const message of messages) yield decoded(method, message);
+        for (const message of messages) yield decoded(rpc, message);
       }
       reader.end();
     } catch (error) {
       const timedOut = performance.now() - startedAt >= options.timeoutMs - CLOCK_SLACK_MS;
-      throw toRuntimeError(error, { call: nameOf(method), socketPath: path, timedOut });
+      throw toRuntimeError(error, { call: nameOf(rpc), socketPath: path, timedOut });
     }
   }
 
   return {
     stream,
-    unary: async <Request, Response>(method: Method<Request, Response>, request: Request, options: CallOptions) => {
+    unary: async <Request, Response>(rpc: Method<Request, Response>, request: Request, options: CallOptions) => {
       const answers: Response[] = [];
-      for await (const answer of stream(method, request, { ...options, limits: ONE_MESSAGE })) answers.push(answer);
+      for await (const answer of stream(rpc, request, { ...options, limits: ONE_MESSAGE })) answers.push(answer);
       const [answer] = answers;
       if (answer !== undefined) return answer;
       const error = new GrpcError(GrpcStatus.internal, "the answer holds no message");
-      throw toRuntimeError(error, { call: nameOf(method), socketPath: path, timedOut: false });
+      throw toRuntimeError(error, { call: nameOf(rpc), socketPath: path, timedOut: false });
     },
     sent: async () => {
       await Promise.allSettled([...connections].map(({ ready }) => ready));
@@ -229,7 +229,7 @@ async function* answerTo(
     try {
       yield* stream.iterator({ destroyOnReturn: false });
     } catch {
-      // The result says why.
+      // The result has the reason.
     }
     await Promise.race([givenUp.promise, result]);
   } finally {
