@@ -1,11 +1,12 @@
+import { type Reason, reason } from "../../evidence/reason.ts";
 import { absent, failed, read, type Source } from "../../host/source.ts";
 import { type Liveness, livenessOf, nodeSigns } from "../../liveness/liveness.ts";
 import { type Reference, referenceTo } from "../../liveness/reference.ts";
+import { livenessInWords, referenceInWords } from "../../liveness/words.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { Task } from "../../snapshot/types/runtime.ts";
-import type { HealReason } from "../heal-reason.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { Sleep, Waits } from "./waits.ts";
 
@@ -20,6 +21,10 @@ export type Proof =
   | { readonly state: "dead"; readonly containerIds: readonly string[] }
   | { readonly state: "gone" }
   | { readonly state: "not-dead"; readonly liveness: Exclude<Liveness, { state: "dead" }> };
+
+export function notDead({ liveness }: Extract<Proof, { state: "not-dead" }>): Reason {
+  return reason("not-dead", `not dead any more: ${livenessInWords(liveness)}`);
+}
 
 /** Reads fresh signs of life, and judges them like diagnosis. */
 export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
@@ -46,18 +51,18 @@ export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
 
 /** Thrown if a call was not made, because the proof was no longer valid when the call got its slot. */
 export class ProofLost extends Error {
-  readonly reason: HealReason;
+  readonly reason: Reason;
 
-  constructor(reason: HealReason) {
-    super(reason.code);
-    this.reason = reason;
+  constructor(lost: Reason) {
+    super(lost.code);
+    this.reason = lost;
   }
 }
 
 /** A call may have waited long for its slot, so the proof is repeated. Returns the sandbox's containers. */
 export async function proveStillDead(id: string, tools: ProofTools): Promise<readonly string[]> {
   const proof = await proveDead(id, tools);
-  if (proof.state === "not-dead") throw new ProofLost({ code: "not-dead", liveness: proof.liveness });
+  if (proof.state === "not-dead") throw new ProofLost(notDead(proof));
   return proof.state === "dead" ? proof.containerIds : [];
 }
 
@@ -89,6 +94,10 @@ export async function findReference(id: string, tools: ReferenceTools): Promise<
     await tools.sleep(PLUGIN_STEP_MS);
   }
   return found;
+}
+
+export function stillReferenced(by: Reference): Reason {
+  return reason("still-referenced", `not left behind: ${referenceInWords(by)}`);
 }
 
 const PLUGIN_STEP_MS = 100;

@@ -1,7 +1,7 @@
+import type { Reason } from "../../evidence/reason.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { HealReason } from "../heal-reason.ts";
 
 /** What the runtime still has of a sandbox that it reported as removed. */
 export type RemovalResult = "gone" | "listed" | "recorded";
@@ -9,8 +9,8 @@ export type RemovalResult = "gone" | "listed" | "recorded";
 /** Removes a sandbox and verifies the removal; or returns the reason why it was not removed. */
 export type RemovalVerifier = (
   sandboxId: string,
-  remove: () => Promise<HealReason | undefined>,
-) => Promise<RemovalResult | { readonly held: HealReason }>;
+  remove: () => Promise<Reason | undefined>,
+) => Promise<RemovalResult | { readonly held: Reason }>;
 
 export interface RemovalSources {
   readonly cri: Pick<CriClient, "listSandboxStates" | "podSandboxState">;

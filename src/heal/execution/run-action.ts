@@ -1,11 +1,11 @@
 import { lstatSync } from "node:fs";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { MAX_FILE_BYTES } from "../../host/safe-fs.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
-import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalId } from "../journal/entry.ts";
-import { refused, type StepResult } from "../steps/step-result.ts";
+import { notAPlainFile, refused, type StepResult } from "../steps/step-result.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import { callsPlugins, runStep, type StepTools } from "./run-step.ts";
 import { isContention, type StormBrake } from "./storm-brake.ts";
@@ -54,15 +54,14 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   let logsSavedTo: string | undefined;
   const done = new Set<Step>();
   let outcome: ActionOutcome = "healed";
-  let reason: string | undefined;
-  let code: HealCode | undefined;
+  let why: string | undefined;
+  let code: string | undefined;
   try {
     for (const [index, step] of action.steps.entries()) {
       const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
       if (objection !== undefined) {
         outcome = "skipped";
-        reason = healReasonInWords(objection);
-        code = objection.code;
+        ({ code, text: why } = objection);
         break;
       }
       const result = await take(step, action, surroundings);
@@ -71,18 +70,18 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
       if (result.kind === "done") logsSavedTo ??= result.logsSavedTo;
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
-      if (result.kind === "done" && result.effect !== undefined) ({ code, words: reason } = result.effect);
+      if (result.kind === "done" && result.effect !== undefined) ({ code, text: why } = result.effect);
       if (result.kind === "healed") break;
       if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
         outcome = result.kind === "held" ? "skipped" : result.kind;
-        reason = result.reason;
+        why = result.reason;
         code = result.code;
         break;
       }
     }
     if (outcome === "healed") {
       const after = await runFollowUps(action, surroundings, done);
-      reason = after.reason ?? reason;
+      why = after.reason ?? why;
       code = after.code ?? code;
     }
   } finally {
@@ -92,7 +91,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   return {
     action,
     outcome,
-    reason,
+    reason: why,
     code,
     journalId,
     ...(undo.length === 0 ? {} : { undo }),
@@ -107,9 +106,9 @@ async function runFollowUps(
   action: PlannedAction,
   { tools }: ActionSurroundings,
   done: Set<Step>,
-): Promise<{ readonly reason: string | undefined; readonly code: HealCode | undefined }> {
+): Promise<{ readonly reason: string | undefined; readonly code: string | undefined }> {
   const objections: string[] = [];
-  let code: HealCode | undefined;
+  let code: string | undefined;
   for (const step of action.followUps ?? []) {
     if (tools.interruption.stop.aborted) break;
     const result = await runStep(step, action.finding, tools);
@@ -125,7 +124,7 @@ async function runFollowUps(
 /**
  * Why a step is not started. The steps after a removal are exempt: a stopping run still completes what it has started.
  */
-function objectionTo(step: Step, { tools, brake }: ActionSurroundings): HealReason | undefined {
+function objectionTo(step: Step, { tools, brake }: ActionSurroundings): Reason | undefined {
   return reasonToPause(tools.interruption, callsPlugins(step) ? brake : undefined);
 }
 
@@ -146,12 +145,17 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
  * Why the runtime must not read this sandbox's result file. On DEL libcni opens it, whatever its type, and reads it
  * completely: a FIFO blocks the call forever, and gigabytes end up in the runtime's memory.
  */
-async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<HealReason | undefined> {
+async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<Reason | undefined> {
   for (const path of await tools.facts.resultFiles(sandboxId)) {
     const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
     if (stats === undefined) continue;
-    if (!stats.isFile()) return { code: "not-a-plain-file", path };
-    if (stats.size > MAX_FILE_BYTES) return { code: "file-too-large", path, bytes: stats.size };
+    if (!stats.isFile()) return notAPlainFile(path);
+    if (stats.size > MAX_FILE_BYTES) {
+      return reason(
+        "file-too-large",
+        `${path} has ${stats.size} bytes, and the runtime would read them all. Inspect it, move it away, then heal again.`,
+      );
+    }
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { classById } from "../../classes/index.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import { recognise } from "../../explain/recognise.ts";
-import type { HealReason } from "../heal-reason.ts";
 
 /** A lock that is held briefly, or a network namespace that another stop has just unmounted: worth a retry. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
@@ -22,18 +22,18 @@ const ENOUGH_UNANSWERED = 16;
 
 export interface StormBrake {
   /** Why no more plugins should be called; undefined while calls succeed. */
-  reason(): HealReason | undefined;
+  reason(): Reason | undefined;
   succeeded(): void;
   /** Accepts the runtime's error text; empty if it did not answer in time. */
   failed(text: string): void;
   /** Too many calls wait for an answer and none has succeeded: no more are made. Returns the reason. */
-  unanswered(count: number): HealReason;
+  unanswered(count: number): Reason;
 }
 
 export function stormBrake(): StormBrake {
   let cause: string | undefined;
   let inARow = 0;
-  let reason: HealReason | undefined;
+  let pause: Reason | undefined;
 
   function count(of: string): number {
     inARow = of === cause ? inARow + 1 : 1;
@@ -42,22 +42,45 @@ export function stormBrake(): StormBrake {
   }
 
   return {
-    reason: () => reason,
+    reason: () => pause,
     unanswered: (waiting) => {
-      reason ??= { code: "no-removal-answered", count: waiting };
-      return reason;
+      pause ??= reason(
+        "no-removal-answered",
+        `the first ${waiting} removals have no answer, and none has succeeded; no more are tried. A network plugin or its daemon hangs: unghost scan names it. Repair that, then heal again`,
+      );
+      return pause;
     },
     succeeded: () => {
       inARow = 0;
     },
     failed: (text) => {
       if (text === "") {
-        if (count("no answer") >= ENOUGH_UNANSWERED) reason = { code: "removals-unanswered", times: inARow };
+        if (count("no answer") >= ENOUGH_UNANSWERED) pause = removalsUnanswered(inARow);
         return;
       }
       if (isContention(text)) return;
       const id = sharedCause(text);
-      if (id !== undefined && count(id) >= ENOUGH) reason = { code: "shared-cause", class: id, times: inARow, text };
+      if (id !== undefined && count(id) >= ENOUGH) pause = causeShared(id, inARow, text);
     },
   };
+}
+
+function removalsUnanswered(times: number): Reason {
+  return reason(
+    "removals-unanswered",
+    `${times} removals in a row were not answered in time; no more are tried. Most likely a network plugin hangs: see unghost scan, and the log of the network add-on's pod on this node`,
+  );
+}
+
+function causeShared(classId: string, times: number, text: string): Reason {
+  const title = classById(classId)?.title ?? classId;
+  return reason(
+    "shared-cause",
+    `${times} removals in a row failed for the same cause (${classId}: ${title}); no more are tried until that is repaired: ${innermost(text)}`,
+  );
+}
+
+/** The plugin's own error, without the runtime's prefix, which names one sandbox. */
+function innermost(text: string): string {
+  return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
 }

@@ -1,14 +1,14 @@
+import type { Reason } from "../../evidence/reason.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { HealReason } from "../heal-reason.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { StormBrake } from "./storm-brake.ts";
-import type { Interruption } from "./waits.ts";
+import { INTERRUPTED, type Interruption } from "./waits.ts";
 
 /**
  * Makes a call that runs network plugins, with limited concurrency. Returns the reason if the call was not made,
  * because the run is stopping or the storm brake is on.
  */
-export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<HealReason | undefined>;
+export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<Reason | undefined>;
 
 interface TurnRules {
   readonly slots: Semaphore;
@@ -30,7 +30,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
     brake.succeeded();
   }
 
-  async function take(call: () => Promise<void>): Promise<HealReason | undefined> {
+  async function take(call: () => Promise<void>): Promise<Reason | undefined> {
     return await slots.run(async () => {
       const objection = reasonToPause(interruption, brake);
       if (objection === undefined) await observed(call);
@@ -40,7 +40,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
 
   return async (call, kind) => {
     if (kind === "no-plugins") return await take(call);
-    let objection: HealReason | undefined;
+    let objection: Reason | undefined;
     const unanswered = await gate.run(async () => {
       objection = await take(call);
     });
@@ -49,8 +49,8 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
 }
 
 /** Checked before a step is started, and again when it gets its slot, because much may have changed in between. */
-export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefined): HealReason | undefined {
-  return stop.aborted ? { code: "interrupted" } : brake?.reason();
+export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefined): Reason | undefined {
+  return stop.aborted ? INTERRUPTED : brake?.reason();
 }
 
 /**

@@ -1,3 +1,5 @@
+import { reason } from "../../evidence/reason.ts";
+
 export type Sleep = (milliseconds: number) => Promise<unknown>;
 
 /** Timeouts of heal. */
@@ -35,6 +37,8 @@ export interface Interruption {
   /** Steps in flight are not waited for any longer. */
   readonly giveUp: AbortSignal;
 }
+
+export const INTERRUPTED = reason("interrupted", "the run was interrupted before it came to this");
 
 /** A run without interruption. */
 export function uninterrupted(): Interruption {

@@ -1,18 +1,19 @@
 import { existsSync } from "node:fs";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import { hostPath } from "../../host/host-paths.ts";
 import { property } from "../../host/json.ts";
-import { type HealReason, healReasonInWords } from "../heal-reason.ts";
-import type { StepResult } from "../steps/step-result.ts";
 import type { CachedNetwork } from "./cni-exec.ts";
 
-type Effect = NonNullable<Extract<StepResult, { kind: "done" }>["effect"]>;
-
 /** For the report: the chain's DEL failed, so its plugins may have left more than the address. */
-export function incompleteDel(network: CachedNetwork, failure: string, hostRoot: string): Effect {
+export function incompleteDel(network: CachedNetwork, failure: string, hostRoot: string): Reason {
   const interfaces = nodeInterfaces(network.result).filter((name) => isLeft(name, hostRoot));
-  const plugins = network.plugins.map((plugin) => String(property(plugin, "type")));
-  const reason: HealReason = { code: "del-incomplete", network: network.name, plugins, failure, interfaces };
-  return { code: reason.code, words: healReasonInWords(reason) };
+  const plugins = network.plugins.map((plugin) => String(property(plugin, "type"))).join(", ");
+  const left =
+    interfaces.length === 0 ? "" : ` Still on the node: interface ${interfaces.join(", ")} (ip link delete NAME).`;
+  return reason(
+    "del-incomplete",
+    `DEL of network ${network.name} failed, so what its plugins (${plugins}) set up may remain: ${failure}.${left}`,
+  );
 }
 
 /** Interfaces of a CNI result on the node's side: the others have a namespace. */

@@ -2,6 +2,7 @@ import { constants, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
@@ -14,16 +15,31 @@ import { parseLease } from "../../snapshot/host-local.ts";
 import { judgeMultusCache, MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
 import type { CniConfig } from "../../snapshot/types/cni.ts";
-import { findReference, type ProofTools, proveDead, type ReferenceTools } from "../execution/prove.ts";
+import {
+  findReference,
+  notDead,
+  type ProofTools,
+  proveDead,
+  type ReferenceTools,
+  stillReferenced,
+} from "../execution/prove.ts";
 import type { HealContext } from "../execution/session.ts";
 import type { Waits } from "../execution/waits.ts";
 import { canonicalPath, identifyFile, sha256Of } from "../files/file-identity.ts";
-import { type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { Journal } from "../journal/journal.ts";
 import { removeMarker } from "../journal/recover.ts";
 import { withFlock } from "../locks/kernel-lock.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
-import { notMoved, type Runs, reasonFor, refused, type StepResult } from "./step-result.ts";
+import {
+  fileRefused,
+  journalRefused,
+  notAPlainFile,
+  notMoved,
+  type Runs,
+  reasonFor,
+  refused,
+  type StepResult,
+} from "./step-result.ts";
 
 export interface QuarantineTools extends HealContext, ProofTools, ReferenceTools {
   readonly facts: ProofTools["facts"] & ReferenceTools["facts"];
@@ -39,7 +55,7 @@ export async function quarantineStep(
   tools: QuarantineTools,
 ): Promise<StepResult> {
   const expected = await identifyFile(tools.hostRoot, step.path);
-  if (!expected.ok) return refused({ code: "file-refused", refusal: expected.refusal });
+  if (!expected.ok) return refused(fileRefused(expected.refusal));
   const objection = await objectionTo(step, tools);
   if (objection !== undefined) return refused(objection);
   const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
@@ -47,16 +63,16 @@ export async function quarantineStep(
   return notMoved(moved);
 }
 
-async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promise<HealReason | undefined> {
+async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promise<Reason | undefined> {
   const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
-  if (id === undefined) return { code: "names-no-sandbox", path: step.path };
+  if (id === undefined) return reason("names-no-sandbox", `${step.path} names no sandbox`);
   if (step.health === "orphaned") {
     const reference = await findReference(id, tools);
-    return reference === undefined ? undefined : { code: "still-referenced", by: reference };
+    return reference === undefined ? undefined : stillReferenced(reference);
   }
-  if (!isStillBroken(step, tools)) return { code: "file-not-broken", path: step.path };
+  if (!isStillBroken(step, tools)) return reason("file-not-broken", `${step.path} is not broken any more`);
   const proof = await proveDead(id, tools);
-  return proof.state === "not-dead" ? { code: "not-dead", liveness: proof.liveness } : undefined;
+  return proof.state === "not-dead" ? notDead(proof) : undefined;
 }
 
 function isStillBroken({ path, health }: QuarantineStep, tools: HealContext): boolean {
@@ -88,13 +104,13 @@ export async function dropEmptyLease(
     const expected = await identifyFile(tools.hostRoot, path);
     if (!expected.ok) return { kind: "unneeded" };
     const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
-    if (file.kind !== "content") return refused({ code: "not-a-plain-file", path });
-    if (parseLease(file.text) !== undefined) return refused({ code: "lease-has-owner", path });
+    if (file.kind !== "content") return refused(notAPlainFile(path));
+    if (parseLease(file.text) !== undefined) return refused(reason("lease-has-owner", `${path} names an owner by now`));
     const moved = await quarantineFile(tools, { ...reasonFor(finding), path, expected: expected.value });
     if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
     return notMoved(moved);
   });
-  return locked.ok ? locked.value : refused({ code: "lock-refused", refusal: locked.refusal });
+  return locked.ok ? locked.value : refused(reason("lock-refused", locked.refusal.message));
 }
 
 export interface MultusMarkerTools extends ProofTools {
@@ -117,12 +133,12 @@ export async function multusMarker(
   if (!canUseMarker(tools)) return { kind: "unneeded" };
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
+  if (proof.state === "not-dead") return refused(notDead(proof));
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
   const sha256 = sha256Of(MULTUS_MARKER);
   const entry = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
-  if (!entry.ok) return refused({ code: "journal-refused", refusal: entry.refusal });
+  if (!entry.ok) return refused(journalRefused(entry.refusal));
   const journalId = entry.value;
   try {
     await writeNew(resolveOnHost(tools.hostRoot, path, "keep"));
@@ -132,9 +148,9 @@ export async function multusMarker(
       await tools.journal.done(journalId, "skipped", detail);
       return { kind: "unneeded" };
     }
-    const reason = { code: "marker-not-written", path, error: describeError(error) } as const;
-    await tools.journal.done(journalId, "refused", healReasonInWords(reason));
-    return refused(reason, journalId);
+    const why = reason("marker-not-written", `the marker ${path} could not be written: ${describeError(error)}`);
+    await tools.journal.done(journalId, "refused", why.text);
+    return refused(why, journalId);
   }
   return {
     kind: "done",

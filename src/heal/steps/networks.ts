@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { systemCallEnv, unlinkCommand, unmountCommand } from "../../child/system-call.ts";
 import type { Finding } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { LeaseRef, StepOf } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { property } from "../../host/json.ts";
@@ -12,11 +13,10 @@ import { provePath } from "../../host/trusted-path.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { findReference, type ReferenceTools } from "../execution/prove.ts";
+import { findReference, type ReferenceTools, stillReferenced } from "../execution/prove.ts";
 import { sharedCause } from "../execution/storm-brake.ts";
 import type { Waits } from "../execution/waits.ts";
 import { canonicalPath } from "../files/file-identity.ts";
-import type { HealReason } from "../heal-reason.ts";
 import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
 import {
   type CachedNetwork,
@@ -51,11 +51,11 @@ export async function releaseAddresses(
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
   if (held.length === 0) return UNNEEDED;
   const reference = await findReference(sandboxId, tools);
-  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  if (reference !== undefined) return refused(stillReferenced(reference));
   const inUse = await addressesOfReadyPods(tools);
   // Before any of them is released, because one call may release all addresses of the sandbox.
   const running = held.find(({ address }) => inUse.has(address));
-  if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
+  if (running !== undefined) return refused(addressInUse(running.address));
   let last = UNNEEDED;
   let incomplete: Pick<Extract<StepResult, { kind: "done" }>, "effect"> = {};
   for (const lease of held) {
@@ -67,6 +67,10 @@ export async function releaseAddresses(
     if (last.effect !== undefined) incomplete = { effect: last.effect };
   }
   return { ...last, ...incomplete };
+}
+
+function addressInUse(address: string): Reason {
+  return reason("address-in-use", `${address} is the address of a pod that runs`);
 }
 
 function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddressesTools, "hostRoot">): boolean {
@@ -94,7 +98,7 @@ async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddress
   const earlier = incomplete === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
   if (isReleased()) return { kind: "done", detail: `by host-local's DEL${earlier}`, ...incomplete };
   const why = `${failure ?? "host-local reported success and kept the address"}${earlier}`;
-  return failed({ code: "address-not-released", address: lease.address, why });
+  return failed(reason("address-not-released", `${lease.address} could not be released: ${why}`));
 }
 
 /** Releases every address of that id and interface under host-local's own lock, for any subnet. */
@@ -149,17 +153,17 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   if (name === undefined || cached === undefined) return { kind: "unneeded" };
   if (cached.plugins.every((plugin) => HOLD_NOTHING.has(property(plugin, "type")))) return { kind: "unneeded" };
   const reference = await findReference(sandboxId, tools);
-  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  if (reference !== undefined) return refused(stillReferenced(reference));
   const inUse = await addressesOfReadyPods(tools);
   const taken = cached.addresses.find((address) => inUse.has(address.split("/")[0] ?? ""));
-  if (taken !== undefined) return refused({ code: "address-in-use", address: taken });
+  if (taken !== undefined) return refused(addressInUse(taken));
   const path = canonicalPath(tools.hostRoot, step.path);
   return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
     const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
     const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
     if (failure === undefined) return { kind: "done" };
     if (sharedCause(failure) !== undefined) {
-      return failed({ code: "del-undelivered", network: cached.name, failure }, failure);
+      return failed(reason("del-undelivered", `DEL of ${cached.name} did not reach its plugin: ${failure}`), failure);
     }
     const effect = incompleteDel(cached, failure, tools.hostRoot);
     return { kind: "done", detail: `DEL was refused: ${failure}`, effect };
@@ -192,18 +196,22 @@ export async function removeNetns(
   const opened = resolveOnHost(tools.hostRoot, path, "keep");
   const stats = lstatSync(opened, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return { kind: "unneeded" };
-  if (!stats.isFile()) return refused({ code: "not-a-namespace", path });
-  if (inode !== undefined && stats.ino !== inode) return refused({ code: "namespace-changed", path });
+  if (!stats.isFile()) return refused(reason("not-a-namespace", `${path} is not a namespace file`));
+  if (inode !== undefined && stats.ino !== inode)
+    return refused(reason("namespace-changed", `${path} is another namespace by now`));
   const objection = await usersOf(path, stats.ino, tools);
   if (objection !== undefined) return refused(objection);
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
     const onHost = canonicalPath(tools.hostRoot, path);
     if (inode !== undefined) {
       const error = await errorOf(unmountCommand(tools.hostRoot, onHost), tools);
-      if (error !== undefined) return failed({ code: "unmount-failed", path, error });
+      if (error !== undefined)
+        return failed(reason("unmount-failed", `${path} could not be unmounted: umount ${error}`));
     }
     const error = await unlink(onHost, tools);
-    return error === undefined ? { kind: "done" } : failed({ code: "unlink-failed", path, error });
+    return error === undefined
+      ? { kind: "done" }
+      : failed(reason("unlink-failed", `${path} could not be removed: ${error}`));
   });
 }
 
@@ -223,14 +231,19 @@ async function errorOf(command: readonly string[], { waits }: RemoveNetnsTools):
   return failure === undefined ? undefined : `${failure}. ${result.stderr.trim()}`;
 }
 
-async function usersOf(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<HealReason | undefined> {
+const USERS_UNREAD = reason(
+  "namespace-users-unread",
+  "its users are unknown: not every process or record could be read",
+);
+
+async function usersOf(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<Reason | undefined> {
   const [processes, containerd] = await Promise.all([facts.processes(), facts.containerd()]);
-  if (processes.status !== "read" || containerd === undefined) return { code: "namespace-users-unread" };
-  if (processes.value.netnsUnread !== undefined) return { code: "namespace-users-unread" };
-  if (processes.value.netnsInodes.has(inode)) return { code: "namespace-in-use" };
+  if (processes.status !== "read" || containerd === undefined) return USERS_UNREAD;
+  if (processes.value.netnsUnread !== undefined) return USERS_UNREAD;
+  if (processes.value.netnsInodes.has(inode)) return reason("namespace-in-use", "a process lives in it");
   const records = [...containerd.records, ...containerd.sandboxes];
   const refers = records.some(({ sandbox }) => basename(sandbox?.netnsPath ?? "") === basename(path));
-  return refers ? { code: "namespace-referenced" } : undefined;
+  return refers ? reason("namespace-referenced", "a sandbox record refers to it") : undefined;
 }
 
 export type NetworkTools = ReleaseAddressesTools & ReplayDelTools & RemoveNetnsTools;

@@ -1,5 +1,6 @@
 import { endWasLost } from "../../evidence/ending.ts";
 import type { Finding } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { valueOr } from "../../host/source.ts";
@@ -13,12 +14,18 @@ import { type Container, ContainerState, PodSandboxState } from "../../runtime/g
 import { stateOfSocket } from "../../snapshot/csi.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
 import { probeMultusDaemon } from "../../snapshot/multus-health.ts";
-import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import type { CniConfig, MultusDaemon } from "../../snapshot/types/cni.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
-import type { HealReason } from "../heal-reason.ts";
-import { failed, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
+import {
+  failed,
+  foreignPidNamespace,
+  type JournalTools,
+  journaled,
+  type Runs,
+  refused,
+  type StepResult,
+} from "./step-result.ts";
 
 export interface AwaitSocketTools {
   readonly hostRoot: string;
@@ -42,7 +49,10 @@ export async function awaitSocket(
     if (state === "listening") return { kind: "done" };
     if (waited >= tools.waits.socketMs || tools.interruption.stop.aborted) {
       if (optional) return { kind: "unneeded" };
-      return refused({ code: "socket-not-served", path, seconds: Math.round(tools.waits.socketMs / 1000) });
+      const seconds = Math.round(tools.waits.socketMs / 1000);
+      return refused(
+        reason("socket-not-served", `no process listened on ${path} within ${seconds} s, so no pod was restarted`),
+      );
     }
     await tools.sleep(POLL_MS);
   }
@@ -76,23 +86,42 @@ export async function restartDaemon(
   tools: RestartDaemonTools,
   probeDaemon: () => Promise<MultusDaemon | undefined> = () => daemonNow(tools),
 ): Promise<StepResult> {
-  const namespace = comparePidNamespace(tools.hostRoot);
-  if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
+  const foreign = foreignPidNamespace(tools.hostRoot);
+  if (foreign !== undefined) return refused(foreign);
   for (let probe = 0; probe < PROBES; probe += 1) {
     if (probe > 0) await tools.sleep(PROBE_PAUSE_MS);
     const daemon = await probeDaemon();
     if (daemon === undefined || !isWedged(daemon)) return { kind: "unneeded" };
-    if (!isSameDaemon(daemon, step)) return refused({ code: "daemon-not-proven", socket: step.socket, pid: step.pid });
+    if (!isSameDaemon(daemon, step)) {
+      return refused(
+        reason(
+          "daemon-not-proven",
+          `pid ${step.pid} is not proven to be who listens on ${step.socket} from within one container of the runtime`,
+        ),
+      );
+    }
   }
   if (valueOr(await tools.facts.processesNow(), undefined)?.kubelet === undefined)
-    return refused({ code: "no-kubelet" });
-  if (!(await isRunning(step, tools))) return refused({ code: "container-not-running", containerId: step.containerId });
+    return refused(reason("no-kubelet", "no kubelet runs that would start it again"));
+  if (!(await isRunning(step, tools))) {
+    return refused(
+      reason(
+        "container-not-running",
+        `the runtime does not list container ${step.containerId.slice(0, 13)} as running in a Ready sandbox`,
+      ),
+    );
+  }
   const { containerId, socket, pid } = step;
   return await journaled(tools, finding, { kind: "restart-daemon", containerId, socket, pid }, async () => {
     await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });
     return (await answersAgain(tools, probeDaemon))
       ? { kind: "done" }
-      : failed({ code: "daemon-still-silent", socket, seconds: tools.waits.socketMs / 1000 });
+      : failed(
+          reason(
+            "daemon-still-silent",
+            `its container was stopped, and nothing answers on ${socket} after ${tools.waits.socketMs / 1000} s: check its pod with kubectl describe`,
+          ),
+        );
   });
 }
 
@@ -168,7 +197,9 @@ async function restartIn(
 ): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
-  const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
+  const objection = isHeld
+    ? reason("namespace-opted-out", "its namespace is opted out by unghost.dev/ignore")
+    : objectionTo(pod, step);
   if (objection !== undefined) return refused(objection);
   // It may be running again: then there is nothing to restart.
   const isStuck =
@@ -184,8 +215,8 @@ async function restartIn(
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       return error.kind === "conflict"
-        ? refused({ code: "pod-recreated" })
-        : failed({ code: "api-error", message: error.message });
+        ? refused(reason("pod-recreated", "it was recreated during the check"))
+        : failed(reason("api-error", error.message));
     }
   });
 }
@@ -205,16 +236,18 @@ async function isNameHeld(
   return processes.status === "read" && !processes.value.plugins.some(({ sandboxId }) => sandboxId === holder);
 }
 
-function objectionTo(pod: FreshPod, { node }: RestartPodStep): HealReason | undefined {
-  if (pod.node !== node) return { code: "pod-elsewhere", node: pod.node };
-  if (pod.ignored) return { code: "pod-opted-out" };
-  return pod.controller === undefined ? { code: "pod-without-controller" } : undefined;
+function objectionTo(pod: FreshPod, { node }: RestartPodStep): Reason | undefined {
+  if (pod.node !== node) return reason("pod-elsewhere", `it lives on ${pod.node || "no node"}, not here`);
+  if (pod.ignored) return reason("pod-opted-out", "it is opted out by unghost.dev/ignore");
+  return pod.controller === undefined
+    ? reason("pod-without-controller", "it has no controller that would recreate it")
+    : undefined;
 }
 
 async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResult> {
   const now = await getPod(api, step);
   if (now === undefined || now.uid !== step.uid || now.terminating) return { kind: "done" };
-  return failed({ code: "pod-still-there" });
+  return failed(reason("pod-still-there", "its deletion was accepted, and the API still has it as it was"));
 }
 
 interface CrashTools {
@@ -274,14 +307,14 @@ export async function withApi(
 ): Promise<StepResult> {
   try {
     const api = await cluster?.(deadlineMs);
-    if (api === undefined) return refused({ code: "api-missing" });
+    if (api === undefined) return refused(reason("api-missing", "there is no Kubernetes API to ask"));
     try {
       return await take(api);
     } finally {
       api.close();
     }
   } catch (error) {
-    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
+    if (error instanceof KubeError) return refused(reason("api-unread", `its proof is incomplete: ${error.message}`));
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { printable } from "../../host/printable.ts";
 import { valueOr } from "../../host/source.ts";
@@ -12,12 +13,21 @@ import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
-import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
+import { comparePidNamespace } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
-import { failed, held, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
+import { INTERRUPTED, type Interruption, type Sleep, type Waits } from "../execution/waits.ts";
+import {
+  failed,
+  foreignPidNamespace,
+  held,
+  type JournalTools,
+  journaled,
+  type Runs,
+  refused,
+  type StepResult,
+} from "./step-result.ts";
 
 export interface EndProcessTools extends JournalTools {
   readonly hostRoot: string;
@@ -42,15 +52,17 @@ export async function endProcess(
 ): Promise<StepResult> {
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.queryMs });
   const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === PodSandboxState.SANDBOX_READY);
-  if (isReady) return refused({ code: "sandbox-ready" });
-  const namespace = comparePidNamespace(tools.hostRoot);
-  if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
+  if (isReady) return refused(reason("sandbox-ready", "the sandbox became Ready"));
+  const foreign = foreignPidNamespace(tools.hostRoot);
+  if (foreign !== undefined) return refused(foreign);
   const facts = await processesNow(tools);
-  if (facts === undefined) return refused({ code: "processes-unread" });
+  if (facts === undefined) return refused(reason("processes-unread", "the process table cannot be read"));
   if (!belongingTo(step, facts).some((process) => isSame(process, step))) return { kind: "unneeded" };
   const shim = shimOf(step, facts);
   if (shim !== undefined && shim.childPids.length > 1) {
-    return refused({ code: "shim-has-children", count: shim.childPids.length });
+    return refused(
+      reason("shim-has-children", `the shim has ${shim.childPids.length} children: more than pause lives there`),
+    );
   }
   const { pid, startedSecondsAfterBoot } = step;
   return await journaled(tools, finding, { kind: "end-process", pid, startedSecondsAfterBoot }, async () => {
@@ -61,7 +73,9 @@ export async function endProcess(
       else if (awaitRollback) await rolledBack(step.sandboxId, tools);
       return { kind: "done" };
     }
-    return failed({ code: "process-unkillable", pid });
+    return failed(
+      reason("process-unkillable", `pid ${pid} does not end: it is in the kernel (state D), and only a reboot helps`),
+    );
   });
 }
 
@@ -182,7 +196,7 @@ const STATUS_POLL_MS = 200;
 export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: FreeCniLockTools): Promise<StepResult> {
   if (await answersStatus(tools)) return { kind: "unneeded" };
   const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
-    if (tools.interruption.stop.aborted) return held({ code: "interrupted" });
+    if (tools.interruption.stop.aborted) return held(INTERRUPTED);
     return await endProcess({ kind: "end-process", ...holder }, finding, tools, { awaitRollback: false });
   });
   const [objection] = ended.flatMap((result) => ("reason" in result ? [result.reason] : []));
@@ -192,7 +206,9 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: Fr
     if (await answersStatus(tools)) return { kind: "done", journalId, effect: await nodeReadiness(step.node, tools) };
     await tools.sleep(STATUS_POLL_MS);
   } while (performance.now() < deadline);
-  return { ...failed({ code: "status-unanswered", why: objection }), journalId };
+  const why = objection ?? "no plugin process is left that could hold it";
+  const unanswered = `the runtime still does not answer Status: ${why}; restart the runtime`;
+  return { ...failed(reason("status-unanswered", unanswered)), journalId };
 }
 
 async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
@@ -203,12 +219,6 @@ async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
     if (error instanceof RuntimeError) return false;
     throw error;
   }
-}
-
-/** The state of the node after Status answers again. */
-export interface NodeReady {
-  readonly code: "node-ready" | "node-not-ready" | "node-not-asked";
-  readonly words: string;
 }
 
 interface NodeReadyTools {
@@ -223,10 +233,10 @@ const READY_POLL_MS = 1000;
 const ANSWERS = "the runtime answers Status again";
 
 /**
- * Kubelet calls Status every five seconds and reports a change with its next heartbeat. `node` is its name in the
+ * The state of the node after Status answers again. Kubelet calls Status every five seconds and reports a change with its next heartbeat. `node` is its name in the
  * cluster.
  */
-export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<NodeReady> {
+export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<Reason> {
   if (node === undefined) return notAsked("no API server was asked");
   const { kubeletMs, queryMs } = tools.waits;
   try {
@@ -243,22 +253,22 @@ export async function nodeReadiness(node: string | undefined, tools: NodeReadyTo
   }
 }
 
-function notAsked(why: string): NodeReady {
-  return { code: "node-not-asked", words: `${ANSWERS}; whether the node is Ready is not known: ${why}` };
+function notAsked(why: string): Reason {
+  return reason("node-not-asked", `${ANSWERS}; whether the node is Ready is not known: ${why}`);
 }
 
-async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeReadyTools): Promise<NodeReady> {
+async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeReadyTools): Promise<Reason> {
   const startedAt = performance.now();
   for (;;) {
     const { ready, message } = await readNodeReadiness(api, node);
-    if (ready) return { code: "node-ready", words: `${ANSWERS}, and the node ${node} is Ready` };
+    if (ready) return reason("node-ready", `${ANSWERS}, and the node ${node} is Ready`);
     const waitedMs = performance.now() - startedAt;
     if (waitedMs >= waits.kubeletMs || interruption.stop.aborted) {
       const seconds = Math.round(waitedMs / 1000);
-      return {
-        code: "node-not-ready",
-        words: `${ANSWERS}, and the node ${node} is not Ready after ${seconds}s: ${printable(message)}; check kubelet's log`,
-      };
+      return reason(
+        "node-not-ready",
+        `${ANSWERS}, and the node ${node} is not Ready after ${seconds}s: ${printable(message)}; check kubelet's log`,
+      );
     }
     await sleep(READY_POLL_MS);
   }

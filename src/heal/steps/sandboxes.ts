@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -7,11 +8,13 @@ import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import {
   findReference,
+  notDead,
   ProofLost,
   type ProofTools,
   proveDead,
   proveStillDead,
   type ReferenceTools,
+  stillReferenced,
 } from "../execution/prove.ts";
 import type { RemovalVerifier } from "../execution/removal-verifier.ts";
 import type { HealContext } from "../execution/session.ts";
@@ -71,7 +74,7 @@ export interface StopSandboxTools extends JournalTools, ProofTools {
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: StopSandboxTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
+  if (proof.state === "not-dead") return refused(notDead(proof));
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
     const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
     const kind = await turnKindOf(sandboxId, tools.facts);
@@ -104,13 +107,13 @@ export async function removeSandbox(
 ): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
+  if (proof.state === "not-dead") return refused(notDead(proof));
   const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
   const logPaths = asked.filter((path) => path.startsWith("/"));
   const logs =
     logPaths.length === 0 ? undefined : await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
   if (logs !== undefined && logs.outcome !== "saved") {
-    return refused({ code: "logs-not-saved", refusal: logs.refusal }, logs.id);
+    return refused(logsNotSaved(logs.refusal), logs.id);
   }
   const removal = { kind: "remove-sandbox", sandboxId } as const;
   const result = await journaled(tools, finding, removal, () => remove(sandboxId, proof.containerIds, tools));
@@ -130,13 +133,18 @@ async function remove(sandboxId: string, saved: readonly string[], tools: Remove
   const kind = await turnKindOf(sandboxId, tools.facts);
   const removeWhileDead = async () => {
     const unsaved = (await proveStillDead(sandboxId, tools)).find((id) => !saved.includes(id));
-    if (unsaved !== undefined) throw new ProofLost({ code: "logs-not-saved", refusal: newContainer(unsaved) });
+    if (unsaved !== undefined) throw new ProofLost(logsNotSaved(newContainer(unsaved)));
     await removeThroughRuntime(sandboxId, tools);
   };
   const result = await removeVerified(sandboxId, () => turn(removeWhileDead, kind));
   if (result === "gone") return { kind: "done" };
   if (typeof result === "object") return held(result.held);
-  return failed({ code: "sandbox-still-there", left: result });
+  const left = result === "listed" ? "knows it" : "has its record";
+  return failed(reason("sandbox-still-there", `the runtime reported the sandbox as removed, and still ${left}`));
+}
+
+function logsNotSaved({ message, next }: Refusal): Reason {
+  return reason("logs-not-saved", `${message} ${next}`);
 }
 
 function newContainer(id: string): Refusal {
@@ -184,7 +192,7 @@ export async function deleteLease(leaseId: string, finding: Finding, tools: Dele
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
   const reference = await findReference(leaseId, tools);
-  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
+  if (reference !== undefined) return refused(stillReferenced(reference));
   return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
     try {
       await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.queryMs });

@@ -1,10 +1,12 @@
 import { type Finding, podOf } from "../../evidence/finding.ts";
+import { type Reason, reason } from "../../evidence/reason.ts";
 import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../snapshot/pid-namespace.ts";
 import { ProofLost } from "../execution/prove.ts";
-import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";
+import type { Refusal } from "../outcome.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 
 /**
@@ -21,7 +23,7 @@ export type StepResult =
       /** How it was done, if there are several ways. */
       readonly detail?: string;
       /** Effects beyond the subject, for the report. */
-      readonly effect?: { readonly code: HealCode; readonly words: string };
+      readonly effect?: Reason;
       readonly journalId?: JournalId | undefined;
       /** The entry can be undone: a file was moved to quarantine. */
       readonly undoable?: true;
@@ -35,13 +37,13 @@ export type StepResult =
   | {
       readonly kind: "held" | "refused";
       /** The code, for decisions; `reason` is for users. */
-      readonly code: HealCode;
+      readonly code: string;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
     }
   | {
       readonly kind: "failed";
-      readonly code: HealCode;
+      readonly code: string;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
       /** The runtime's error text, for the storm brake. */
@@ -53,24 +55,44 @@ export type Runs<Area extends StepArea, Tools> = {
   readonly [Kind in KindsOf<Area>]: (step: StepOf<Kind>, finding: Finding, tools: Tools) => Promise<StepResult>;
 };
 
-export function held(reason: HealReason): Extract<StepResult, { kind: "held" | "refused" }> {
-  return { kind: "held", code: reason.code, reason: healReasonInWords(reason) };
+export function held({ code, text }: Reason): Extract<StepResult, { kind: "held" | "refused" }> {
+  return { kind: "held", code, reason: text };
 }
 
-export function refused(reason: HealReason, journalId?: JournalId): StepResult {
+export function refused({ code, text }: Reason, journalId?: JournalId): StepResult {
   const known = journalId === undefined ? {} : { journalId };
-  return { kind: "refused", code: reason.code, reason: healReasonInWords(reason), ...known };
+  return { kind: "refused", code, reason: text, ...known };
 }
 
 /** The result for a file that was not moved. */
 export function notMoved({ outcome, refusal, id }: Exclude<QuarantineOutcome, { outcome: "healed" }>): StepResult {
-  const reason: HealReason = { code: "file-refused", refusal };
-  return { kind: outcome, code: reason.code, reason: healReasonInWords(reason), journalId: id };
+  const { code, text } = fileRefused(refusal);
+  return { kind: outcome, code, reason: text, journalId: id };
 }
 
-export function failed(reason: HealReason, text?: string): Extract<StepResult, { kind: "failed" }> {
-  const withText = text === undefined ? {} : { text };
-  return { kind: "failed", code: reason.code, reason: healReasonInWords(reason), ...withText };
+/** `error`: the runtime's own text, for the storm brake. */
+export function failed({ code, text }: Reason, error?: string): Extract<StepResult, { kind: "failed" }> {
+  const withText = error === undefined ? {} : { text: error };
+  return { kind: "failed", code, reason: text, ...withText };
+}
+
+export function fileRefused({ message }: Refusal): Reason {
+  return reason("file-refused", message);
+}
+
+export function journalRefused({ message, next }: Refusal): Reason {
+  return reason("journal-refused", `${message} ${next}`);
+}
+
+export function notAPlainFile(path: string): Reason {
+  return reason("not-a-plain-file", `${path} is not a plain file. Inspect it, move it away, then heal again.`);
+}
+
+/** No process may be signalled from another pid namespace than the host's. */
+export function foreignPidNamespace(hostRoot: string): Reason | undefined {
+  const namespace = comparePidNamespace(hostRoot);
+  if (namespace.kind !== "foreign") return undefined;
+  return reason(FOREIGN_PID_NAMESPACE, `no process is signalled: ${namespace.reason}; ${WANTS_HOST_PID}`);
 }
 
 /** The reason of a change, for the journal. */
@@ -91,7 +113,7 @@ export async function journaled(
   change: () => Promise<StepResult>,
 ): Promise<StepResult> {
   const entry = await journal.begin({ ...reasonFor(finding), action });
-  if (!entry.ok) return refused({ code: "journal-refused", refusal: entry.refusal });
+  if (!entry.ok) return refused(journalRefused(entry.refusal));
   const journalId = entry.value;
   const result = await attempted(change);
   journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
@@ -121,7 +143,7 @@ export async function attempted(change: () => Promise<StepResult>): Promise<Step
     return await change();
   } catch (error) {
     if (error instanceof ProofLost) return refused(error.reason);
-    if (error instanceof RuntimeError) return failed({ code: "runtime-error", message: error.message }, error.text);
+    if (error instanceof RuntimeError) return failed(reason("runtime-error", error.message), error.text);
     throw error;
   }
 }

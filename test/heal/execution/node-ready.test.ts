@@ -40,14 +40,14 @@ describe("waiting for the node to become Ready", () => {
   test("returns when the node is Ready", async () => {
     expect(await ask("n1", apiWith(DOWN, DOWN, READY))).toEqual({
       code: "node-ready",
-      words: "the runtime answers Status again, and the node n1 is Ready",
+      text: "the runtime answers Status again, and the node n1 is Ready",
     });
   });
 
   test("ends with the kubelet timeout and quotes kubelet's message", async () => {
     expect(await ask("n1", apiWith(DOWN), 5)).toMatchObject({
       code: "node-not-ready",
-      words: expect.stringContaining("container runtime is down"),
+      text: expect.stringContaining("container runtime is down"),
     });
     expect(await ask("n1", apiWith({ type: "DiskPressure", status: "False" }), 5)).toMatchObject({
       code: "node-not-ready",
@@ -55,9 +55,9 @@ describe("waiting for the node to become Ready", () => {
   });
 
   test("is skipped when the run is stopping", async () => {
-    const { code, words } = await ask("n1", apiWith(DOWN, READY), undefined, { stop: AbortSignal.abort() });
+    const { code, text } = await ask("n1", apiWith(DOWN, READY), undefined, { stop: AbortSignal.abort() });
     expect(code).toBe("node-not-ready");
-    expect(words).toMatch(/node n1 is not Ready after 0s: container runtime is down/);
+    expect(text).toMatch(/node n1 is not Ready after 0s: container runtime is down/);
   });
 
   test("closes the API client, and rethrows an internal error", async () => {
@@ -75,16 +75,16 @@ describe("waiting for the node to become Ready", () => {
     const down = fakeApi({ get: () => Promise.reject(new KubeError("unreachable", "connection refused")) });
     expect(await ask(undefined, apiWith(READY))).toMatchObject({
       code: "node-not-asked",
-      words: expect.stringContaining("no API server"),
+      text: expect.stringContaining("no API server"),
     });
     expect(await ask("n1", undefined)).toMatchObject({
       code: "node-not-asked",
-      words: expect.stringContaining("no Kubernetes API"),
+      text: expect.stringContaining("no Kubernetes API"),
     });
     expect(await nodeReadiness("n1", TOOLS)).toMatchObject({ code: "node-not-asked" });
     expect(await ask("n1", down)).toMatchObject({
       code: "node-not-asked",
-      words: expect.stringContaining("connection refused"),
+      text: expect.stringContaining("connection refused"),
     });
   });
 });

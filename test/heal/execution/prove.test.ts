@@ -98,8 +98,10 @@ describe("proveStillDead", () => {
     const error: unknown = await proveStillDead(ID, fakeTools(shop, ready)).catch((thrown: unknown) => thrown);
 
     expect(error).toBeInstanceOf(ProofLost);
-    const liveness = expect.objectContaining({ state: "alive" }) as unknown;
-    expect(error).toMatchObject({ message: "not-dead", reason: { code: "not-dead", liveness } });
+    expect(error).toMatchObject({
+      message: "not-dead",
+      reason: { code: "not-dead", text: "not dead any more: it is Ready" },
+    });
   });
 });
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { removalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
+import { INTERRUPTED } from "../../../src/heal/execution/waits.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { Container } from "../../../src/runtime/gen/containerd/containers.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
@@ -73,8 +74,7 @@ test("a removal that ends after a check started needs a new check", async () => 
 test("a sandbox whose removal failed is not checked", async () => {
   const { asked, departed } = runtime({});
 
-  const interrupted = { code: "interrupted" } as const;
-  expect(await departed("a", () => Promise.resolve(interrupted))).toEqual({ held: interrupted });
+  expect(await departed("a", () => Promise.resolve(INTERRUPTED))).toEqual({ held: INTERRUPTED });
   expect(asked).toEqual([]);
 });
 

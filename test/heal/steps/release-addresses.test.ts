@@ -108,7 +108,7 @@ test.each([
     kind: "done",
     effect: {
       code: "del-incomplete",
-      words:
+      text:
         "DEL of network cbr0 failed, so what its plugins (bridge, portmap) set up may remain: " +
         "operation not permitted. Still on the node: interface lo (ip link delete NAME).",
     },

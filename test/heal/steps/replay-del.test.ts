@@ -115,7 +115,7 @@ test("drops the record when a plugin refuses permanently, and reports the failed
   expect((await replayed()).result).toMatchObject({
     kind: "done",
     detail: expect.stringContaining("no such network"),
-    effect: { code: "del-incomplete", words: expect.stringContaining("its plugins (bridge)") },
+    effect: { code: "del-incomplete", text: expect.stringContaining("its plugins (bridge)") },
   });
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
+import { reason } from "../../../src/evidence/reason.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { failed, journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
@@ -70,15 +71,18 @@ describe("the journal records how a change ended", () => {
   });
 });
 
+const NO_KUBELET = reason("no-kubelet", "why");
+const STILL_THERE = reason("pod-still-there", "why");
+
 test("a refusal contains the id of its journal entry, if any", () => {
   const id = shop.newId();
-  expect(refused({ code: "no-kubelet" }, id)).toMatchObject({ kind: "refused", code: "no-kubelet", journalId: id });
-  expect(refused({ code: "no-kubelet" })).not.toHaveProperty("journalId");
+  expect(refused(NO_KUBELET, id)).toEqual({ kind: "refused", code: "no-kubelet", reason: "why", journalId: id });
+  expect(refused(NO_KUBELET)).not.toHaveProperty("journalId");
 });
 
 test("a failure contains the runtime's text only when the runtime returned one", () => {
-  expect(failed({ code: "pod-still-there" }, "the plugin failed")).toHaveProperty("text", "the plugin failed");
-  expect(failed({ code: "pod-still-there" })).not.toHaveProperty("text");
+  expect(failed(STILL_THERE, "the plugin failed")).toHaveProperty("text", "the plugin failed");
+  expect(failed(STILL_THERE)).not.toHaveProperty("text");
 });
 
 test("nothing is changed when the journal cannot be written", async () => {

@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import type { Turn } from "../../../src/heal/execution/turns.ts";
+import { INTERRUPTED } from "../../../src/heal/execution/waits.ts";
 import { removeSandbox, stopSandbox } from "../../../src/heal/steps/sandboxes.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
@@ -35,7 +36,7 @@ function toolsFor(node: FakeNode, held = false) {
     return Promise.resolve();
   };
   const turn: Turn = async (call) => {
-    if (held) return { code: "interrupted" };
+    if (held) return INTERRUPTED;
     await call();
     return undefined;
   };
