@@ -21,7 +21,8 @@ async function mutate(module: MutatedModule): Promise<readonly Mutant[]> {
     mutate: sourcesOf(module),
     testRunner: "vitest",
     vitest: { configFile: "vitest.mutation.config.ts", related: false },
-    plugins: ["@stryker-mutator/vitest-runner", "./scripts/mutation/reporter.ts"],
+    plugins: ["@stryker-mutator/vitest-runner", "./scripts/mutation/reporter.ts", "./scripts/mutation/sentences.ts"],
+    ignorers: ["sentences"],
     coverageAnalysis: "perTest",
     concurrency: Number(process.env["MUTATION_CONCURRENCY"] ?? 1),
     // A test that is slow on a busy machine must not count as a killed mutant.

@@ -1,3 +1,4 @@
+import { reason } from "../evidence/reason.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
@@ -165,8 +166,8 @@ export function openCycle(tools: CycleTools): Cycle {
     } catch (thrown) {
       const ended = new Set(results.map(({ action }) => action));
       const cutShort = started.filter((action) => !ended.has(action));
-      const reason = describeError(thrown);
-      const failure = { outcome: "failed", reason, code: "run-failed", seconds: 0 } as const;
+      const { code, text } = reason("run-failed", describeError(thrown));
+      const failure = { outcome: "failed", reason: text, code, seconds: 0 } as const;
       record([...results, ...cutShort.map((action) => ({ action, ...failure }))]);
       settle(last);
       return last;

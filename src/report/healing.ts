@@ -1,3 +1,4 @@
+import { reason } from "../evidence/reason.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Healing } from "../heal/pipeline.ts";
 import type { LeftAlone } from "../plan/plan.ts";
@@ -5,7 +6,7 @@ import type { Planned } from "../plan/scan.ts";
 import { buildReport, withHealing } from "./build.ts";
 import type { NodeReport } from "./node-report.ts";
 
-const DRY_RUN = { outcome: "skipped", reason: "not done: --dry-run stops at the plan", code: "dry-run" } as const;
+const DRY_RUN = reason("dry-run", "not done: --dry-run stops at the plan");
 
 /** A plan as a report: nothing of it was executed. */
 export function planReport({
@@ -14,7 +15,15 @@ export function planReport({
   plan,
 }: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
   const results = [
-    ...plan.actions.map((action): ActionResult => ({ action, ...DRY_RUN, seconds: 0 })),
+    ...plan.actions.map(
+      (action): ActionResult => ({
+        action,
+        outcome: "skipped",
+        reason: DRY_RUN.text,
+        code: DRY_RUN.code,
+        seconds: 0,
+      }),
+    ),
     ...plan.leftAlone.map(skipped),
   ];
   return withHealing(buildReport(snapshot, diagnosis), results);

@@ -73,10 +73,9 @@ function removalsUnanswered(times: number): Reason {
 }
 
 function causeShared(classId: string, times: number, text: string): Reason {
-  const title = classById(classId)?.title ?? classId;
   return reason(
     "shared-cause",
-    `${times} removals in a row failed for the same cause (${classId}: ${title}); no more are tried until that is repaired: ${innermost(text)}`,
+    `${times} removals in a row failed for the same cause (${classId}: ${classById(classId)?.title ?? classId}); no more are tried until that is repaired: ${innermost(text)}`,
   );
 }
 

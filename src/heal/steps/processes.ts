@@ -206,9 +206,11 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: Fr
     if (await answersStatus(tools)) return { kind: "done", journalId, effect: await nodeReadiness(step.node, tools) };
     await tools.sleep(STATUS_POLL_MS);
   } while (performance.now() < deadline);
-  const why = objection ?? "no plugin process is left that could hold it";
-  const unanswered = `the runtime still does not answer Status: ${why}; restart the runtime`;
-  return { ...failed(reason("status-unanswered", unanswered)), journalId };
+  const unanswered = reason(
+    "status-unanswered",
+    `the runtime still does not answer Status: ${objection ?? "no plugin process is left that could hold it"}; restart the runtime`,
+  );
+  return { ...failed(unanswered), journalId };
 }
 
 async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {

@@ -139,8 +139,12 @@ async function remove(sandboxId: string, saved: readonly string[], tools: Remove
   const result = await removeVerified(sandboxId, () => turn(removeWhileDead, kind));
   if (result === "gone") return { kind: "done" };
   if (typeof result === "object") return held(result.held);
-  const left = result === "listed" ? "knows it" : "has its record";
-  return failed(reason("sandbox-still-there", `the runtime reported the sandbox as removed, and still ${left}`));
+  return failed(
+    reason(
+      "sandbox-still-there",
+      `the runtime reported the sandbox as removed, and still ${result === "listed" ? "knows it" : "has its record"}`,
+    ),
+  );
 }
 
 function logsNotSaved({ message, next }: Refusal): Reason {

@@ -48,6 +48,11 @@ describe("storm brake", () => {
     expect(after(wrapped, wrapped, wrapped)).not.toContain("abc");
   });
 
+  test("quotes the innermost of several plugins that call each other", () => {
+    const chained = `plugin type="multus" failed (delete): plugin type="kube-ovn" failed (delete): ${DAEMON_DOWN}`;
+    expect(after(chained, chained, chained)).not.toContain("failed (delete)");
+  });
+
   test("is tripped by many consecutive calls without an answer", () => {
     expect(after(...Array.from({ length: 16 }, () => ""))).toContain("not answered");
   });
