@@ -115,8 +115,8 @@ export function openCycle(tools: CycleTools): Cycle {
     return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
   }
 
-  function pause(reason: PauseReason, milliseconds: number, seen: Planned): void {
-    ownPause = { reason, untilMs: performance.now() + milliseconds };
+  function pause(why: PauseReason, milliseconds: number, seen: Planned): void {
+    ownPause = { reason: why, untilMs: performance.now() + milliseconds };
     settle(seen);
   }
 

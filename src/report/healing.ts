@@ -36,7 +36,7 @@ export function healingReport({ snapshot, diagnosis, plan, results }: Healing): 
   return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);
 }
 
-function skipped({ finding, reason }: LeftAlone): ActionResult {
-  const action = { finding, rank: "rest", steps: [], reason, lane: finding.id } as const;
-  return { action, outcome: "skipped", reason: reason.text, code: reason.code, seconds: 0 };
+function skipped({ finding, reason: why }: LeftAlone): ActionResult {
+  const action = { finding, rank: "rest", steps: [], reason: why, lane: finding.id } as const;
+  return { action, outcome: "skipped", reason: why.text, code: why.code, seconds: 0 };
 }
