@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 import { classes } from "../src/classes/index.ts";
-import { FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/settings/table.ts";
+import { CLASS, FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/settings/table.ts";
 
 const SCHEMA = "deploy/helm/unghost/values.schema.json";
 const RULES = "deploy/helm/unghost/files/unghost.rules.yaml";
@@ -21,13 +21,17 @@ const published = readFileSync(SCHEMA, "utf8");
 const schema = JSON.parse(published) as Schema;
 
 const DURATION = { type: ["string", "number"], pattern: "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d)?)+$" };
-const budget = { minAge: DURATION, attempts: { type: "integer", minimum: 1 }, within: DURATION, coolDown: DURATION };
+const COUNT = { type: "integer", minimum: 1 };
+const ofClass = Object.entries<{ readonly unit?: "ms" }>(CLASS).map(([key, { unit }]) => [
+  key,
+  unit === "ms" ? DURATION : COUNT,
+]);
 schema.$defs = {
   class: {
     type: ["object", "string"],
     pattern: "^(observe|heal|off)$",
     additionalProperties: false,
-    properties: { mode: { enum: ["observe", "heal", "off"] }, ...budget },
+    properties: { ...Object.fromEntries(ofClass), mode: { enum: ["observe", "heal", "off"] } },
   },
 };
 schema.properties["classes"] = onlyThese(

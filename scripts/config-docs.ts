@@ -1,28 +1,41 @@
 /** Writes the tables of settings into docs/configuration.md; with --check it only reports whether they are current. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { FLEET, kebab, LIMITS, NODE, SCANNING, SERVICE, type Settings } from "../src/cli/settings/table.ts";
+import {
+  CLASS,
+  DEFAULTS,
+  FLEET,
+  kebab,
+  LIMITS,
+  NODE,
+  SCANNING,
+  SERVICE,
+  type Settings,
+  WINDOW,
+} from "../src/cli/settings/table.ts";
 
 const PAGE = "docs/configuration.md";
 
 const TABLES: Readonly<Record<string, readonly string[]>> = {
   node: rowsOf(NODE),
   agent: rowsOf({ ...SCANNING, ...LIMITS }, "agent."),
+  classes: [...rowsOf(CLASS, "agent.classes.<class>.", "by class"), ...rowsOf(DEFAULTS, "agent.defaults.")],
+  windows: rowsOf(WINDOW, "agent.maintenanceWindows[]."),
   fleet: rowsOf(FLEET, "agent.fleet."),
   service: rowsOf(SERVICE, "agent."),
 };
 
-function rowsOf(group: Settings, above = ""): readonly string[] {
+function rowsOf(group: Settings, above = "", otherwise = "none"): readonly string[] {
   return Object.entries(group).map(([key, { byDefault, defaultInWords, range, meaning, flag }]) => {
     // Every setting outside the agent's section has a flag.
     const named = above === "" || flag === undefined ? "" : `\`--${kebab(key)}\``;
     const words = [meaning, named].filter((part) => part !== "").join(" ");
-    return `| \`${above}${key}\` | ${defaultInWords ?? inWords(byDefault)} | ${range} | ${words} |`;
+    return `| \`${above}${key}\` | ${defaultInWords ?? inWords(byDefault, otherwise)} | ${range} | ${words} |`;
   });
 }
 
-function inWords(value: unknown): string {
+function inWords(value: unknown, otherwise: string): string {
   const isNothing = value === undefined || (Array.isArray(value) && value.length === 0);
-  return isNothing ? "none" : `\`${JSON.stringify(value).replaceAll('"', "")}\``;
+  return isNothing ? otherwise : `\`${JSON.stringify(value).replaceAll('"', "")}\``;
 }
 
 let page = readFileSync(PAGE, "utf8");

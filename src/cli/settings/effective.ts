@@ -1,9 +1,9 @@
 import type { ClassPolicy, MaintenanceWindow } from "../../agent/policy/agent-policy.ts";
 import type { ConfigFile } from "./file.ts";
 import { durationText } from "./kinds.ts";
-import { type AgentSettings, DAYS, policyFrom, valueAt } from "./policy.ts";
+import { type AgentSettings, policyFrom, valueAt } from "./policy.ts";
 import { type Given, type GivenSettings, type NodeKey, nodeSettings } from "./read.ts";
-import { FLEET, LIMITS, NODE, SCANNING, SERVICE, type Settings, valuesOf, writtenValues } from "./table.ts";
+import { DAYS, FLEET, LIMITS, NODE, SCANNING, SERVICE, type Settings, valuesOf, writtenValues } from "./table.ts";
 
 /** The whole valid configuration and its sources. */
 export interface Configuration {

@@ -162,9 +162,12 @@ export const namespace: Kind<string> = {
   range: "name of a namespace",
 };
 
-export const TimeZone = valid("expected the name of a time zone, like Europe/Berlin or UTC", (timeZone) =>
-  succeeds(() => new Intl.DateTimeFormat("en", { timeZone })),
-);
+export const timeZone: Kind<string> = {
+  schema: valid("expected the name of a time zone, like Europe/Berlin or UTC", (name) =>
+    succeeds(() => new Intl.DateTimeFormat("en", { timeZone: name })),
+  ),
+  range: "IANA names",
+};
 
 function valid(expected: string, isValid: (given: string) => boolean) {
   return scalar(expected, (given) => (isValid(given) ? given : undefined));
@@ -181,12 +184,13 @@ function succeeds(parse: () => unknown): boolean {
 }
 
 /** Minutes after midnight. */
-export function clockTime(last: "23:59" | "24:00") {
-  return scalar(`expected a time from 00:00 to ${last}, like 22:30`, (given) => {
+export function clockTime(last: "23:59" | "24:00"): Kind<number> {
+  const schema = scalar(`expected a time from 00:00 to ${last}, like 22:30`, (given) => {
     const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(given) ?? [];
     const minute = Number(hours) * 60 + Number(minutes);
     return minute <= (last === "24:00" ? 1440 : 1439) ? minute : undefined;
   });
+  return { schema, range: `\`00:00\` to \`${last}\`` };
 }
 
 /** A list, or its only item; several words may be separated by commas. */

@@ -3,12 +3,15 @@ import type { AgentPolicy, ClassPolicy } from "../../agent/policy/agent-policy.t
 import type { FailureClass } from "../../classes/failure-class.ts";
 import { classById, classes } from "../../classes/index.ts";
 import type { ConfigFile } from "./file.ts";
-import { choice, clockTime, duration, listOf, SettingsError, TimeZone, wholeNumber } from "./kinds.ts";
+import { SettingsError } from "./kinds.ts";
 import { type Env, type Given, givenOutside, problemAt, readConfigFile } from "./read.ts";
 import { didYouMean } from "./suggest.ts";
 import {
   type AgentFlags,
   agentFlags,
+  CLASS,
+  DAYS,
+  DEFAULTS,
   FLEET,
   LIMITS,
   type NodeFlags,
@@ -16,26 +19,16 @@ import {
   SERVICE,
   type Settings,
   valuesOf,
+  WINDOW,
 } from "./table.ts";
 
-/** In the order of Date. */
-export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
-
 const KEYS_AND_VALUES = v.custom<object>(isKeysAndValues, "expected keys and values below it");
-
-/** The limits of one class; their defaults depend on its kind. */
-const BUDGET = {
-  minAge: v.nullish(duration("0s", "24h").schema),
-  attempts: v.nullish(wholeNumber(1, 100).schema),
-  within: v.nullish(duration("1m", "168h").schema),
-  coolDown: v.nullish(duration("1s", "24h").schema),
-};
 
 /** `heal` is short for `{ mode: heal }`. */
 const ClassEntry = v.pipe(
   v.unknown(),
   v.transform((input) => (typeof input === "object" ? input : { mode: input })),
-  section({ mode: v.nullish(choice(["observe", "heal", "off"]).schema), ...BUDGET }),
+  section(schemasOf(CLASS)),
 );
 
 const CLASS_IDS = classes.map(({ id }) => id);
@@ -58,12 +51,7 @@ function hasSomethingToRun(id: string): boolean {
 }
 
 const Window = v.pipe(
-  section({
-    days: v.nullish(listOf(choice(DAYS), "").schema),
-    from: clockTime("23:59"),
-    to: clockTime("24:00"),
-    timeZone: v.nullish(TimeZone, "UTC"),
-  }),
+  section({ ...schemasOf(WINDOW), from: WINDOW.from.schema, to: WINDOW.to.schema }),
   v.partialCheck(
     [["from"], ["to"]],
     ({ from, to }) => from !== to,
@@ -73,7 +61,7 @@ const Window = v.pipe(
     days: (days ?? []).map((day) => DAYS.indexOf(day)),
     fromMinute: from,
     toMinute: to,
-    timeZone,
+    timeZone: timeZone ?? WINDOW.timeZone.byDefault,
   })),
 );
 
@@ -82,8 +70,7 @@ export const AgentSection = v.pipe(
   section({
     ...schemasOf(SCANNING),
     classes: v.nullish(Classes),
-    // Healing needs consent by class name; all classes together can only be set to observe.
-    defaults: v.nullish(section({ mode: v.nullish(choice(["observe"]).schema), ...BUDGET })),
+    defaults: v.nullish(section(schemasOf(DEFAULTS))),
     maintenanceWindows: v.nullish(v.array(Window, "expected a list of windows, each with from and to")),
     ...schemasOf(LIMITS),
     fleet: v.nullish(section(schemasOf(FLEET))),

@@ -10,7 +10,7 @@ import * as kinds from "./kinds.ts";
 interface Setting extends kinds.Kind {
   /** Without it, the setting is optional. */
   readonly byDefault?: unknown;
-  /** Where the default depends on the node. */
+  /** For documents, where there is no such value. */
   readonly defaultInWords?: string;
   /** Its line of help, and the placeholder of its value. Without it, the setting is given in the file alone. */
   readonly flag?: readonly [brief: string, placeholder?: string];
@@ -19,8 +19,8 @@ interface Setting extends kinds.Kind {
 
 export type Settings = Readonly<Record<string, Setting>>;
 
-/** With its default, as in the file. */
-function or<One extends kinds.Kind, Default>(kind: One, byDefault: Default) {
+/** The default is as in the file. */
+function withDefault<One extends kinds.Kind, Default>(kind: One, byDefault: Default) {
   return { ...kind, byDefault };
 }
 
@@ -31,7 +31,7 @@ const PLACES = {
     meaning: "Socket of the container runtime. None: detected.",
   },
   cniCacheDir: {
-    ...or(kinds.absolutePath, "/var/lib/cni"),
+    ...withDefault(kinds.absolutePath, "/var/lib/cni"),
     flag: ["Where libcni, multus, flannel and host-local keep their files (default /var/lib/cni)", "DIR"],
     meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
@@ -41,7 +41,7 @@ const PLACES = {
     meaning: "Where multus keeps its delegate cache. Default: from its configuration.",
   },
   stateDir: {
-    ...or(kinds.absolutePath, "/var/lib/unghost"),
+    ...withDefault(kinds.absolutePath, "/var/lib/unghost"),
     flag: ["Where unghost keeps its journal and quarantine (default /var/lib/unghost)", "DIR"],
     meaning: "Journal, quarantine, and what the agent remembers.",
   },
@@ -51,18 +51,18 @@ const PLACES = {
     meaning: "Credentials for the Kubernetes API. None: those of the pod, else kubelet's.",
   },
   node: {
-    ...or(kinds.plainText("text"), hostname()),
+    ...withDefault(kinds.plainText("text"), hostname()),
     defaultInWords: "the host name",
     flag: ["Name of this node in Kubernetes (default: the host name)", "NAME"],
     meaning: "Name of this node in Kubernetes. `NODE_NAME` in the environment is read, too.",
   },
   noKube: {
-    ...or(kinds.yesNo, false),
+    ...withDefault(kinds.yesNo, false),
     flag: ["Ask neither the Kubernetes API nor kubelet's directories about pods"],
     meaning: "Ask neither the Kubernetes API nor kubelet's directories.",
   },
   hostRoot: {
-    ...or(kinds.absolutePath, "/"),
+    ...withDefault(kinds.absolutePath, "/"),
     flag: ["Where the host's file system is mounted, in a container (default /)", "DIR"],
     meaning: "Where the host's file system is mounted, for containers.",
   },
@@ -70,25 +70,25 @@ const PLACES = {
 
 const BEHAVIOUR = {
   output: {
-    ...or(kinds.choice(OUTPUT_FORMATS, "expected one of"), "table"),
+    ...withDefault(kinds.choice(OUTPUT_FORMATS, "expected one of"), "table"),
     flag: ["table, json or yaml (default table)", "FORMAT"],
     meaning: "How reports are printed.",
   },
   /** Actions have their own timeouts. Nothing answers faster than 10 ms. */
   timeout: {
-    ...or(kinds.duration("10ms"), "4s"),
+    ...withDefault(kinds.duration("10ms"), "4s"),
     flag: ["Timeout per data source (default 4s)", "DURATION"],
     meaning: "Timeout per data source of a scan.",
   },
   /** How long a sandbox must have been dead to be a finding while a kubelet is running. */
   minAge: {
-    ...or(kinds.duration("0s"), "10m"),
+    ...withDefault(kinds.duration("0s"), "10m"),
     flag: ["Leave alone what is dead for less than this while a kubelet is alive (default 10m)", "DURATION"],
     meaning: "What has been dead for less than this is left to a kubelet that is alive.",
   },
   /** Kubelet times out after 4 min, containerd's rollback takes 1 more. */
   inflightGrace: {
-    ...or(kinds.duration("0s"), "10m"),
+    ...withDefault(kinds.duration("0s"), "10m"),
     flag: [
       "How long a sandbox creation may take (default 10m; 30s after kubelet or the runtime reported its timeout)",
       "DURATION",
@@ -97,68 +97,111 @@ const BEHAVIOUR = {
   },
   /** External attachers normally retry for minutes. */
   volumeAttachmentAge: {
-    ...or(kinds.duration("0s"), "5m"),
+    ...withDefault(kinds.duration("0s"), "5m"),
     flag: ["How long a volume may wait to be attached to this node (default 5m)", "DURATION"],
     meaning: "How long a volume may wait to be attached.",
   },
   concurrency: {
-    ...or(kinds.wholeNumber(1, 256), 32),
+    ...withDefault(kinds.wholeNumber(1, 256), 32),
     flag: ["Sandboxes healed concurrently (default 32)", "N"],
     meaning: "Sandboxes healed concurrently.",
   },
   only: {
-    ...or(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
+    ...withDefault(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["Only these failure classes", "CLASS"],
     meaning: "Only these failure classes.",
   },
   skip: {
-    ...or(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
+    ...withDefault(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["All failure classes but these", "CLASS"],
     meaning: "All failure classes but these.",
   },
-  verbose: { ...or(kinds.yesNo, false), flag: ["Verbose output"], meaning: "Verbose output." },
+  verbose: { ...withDefault(kinds.yesNo, false), flag: ["Verbose output"], meaning: "Verbose output." },
 } as const satisfies Settings;
 
 /** The top level of the file: settings of every command that scans a node. */
 export const NODE = { ...PLACES, ...BEHAVIOUR };
 
-/** Below `agent`; `classes`, `defaults` and `maintenanceWindows` follow in the file. */
+/** Below `agent`; the classes and the maintenance windows come next. */
 export const SCANNING = {
   scanEvery: {
-    ...or(kinds.duration("10ms", "24h"), "1m"),
+    ...withDefault(kinds.duration("10ms", "24h"), "1m"),
     flag: ["Interval of the periodic full scan (default 60s)", "DURATION"],
     meaning: "Interval of the periodic full scan (fallback for missed events).",
   },
   observeOnly: {
-    ...or(kinds.yesNo, false),
+    ...withDefault(kinds.yesNo, false),
     flag: ["Show everything, touch nothing"],
     meaning: "Overrides every other setting: report everything, change nothing.",
   },
 } as const satisfies Settings;
 
+const BUDGET = {
+  minAge: {
+    ...kinds.duration("0s", "24h"),
+    meaning: "How long a finding must have been present before it is healed, by the monotonic clock.",
+  },
+  attempts: { ...kinds.wholeNumber(1, 100), meaning: "Attempts on one subject before it is given up." },
+  within: { ...kinds.duration("1m", "168h"), meaning: "The period that attempts are counted over." },
+  coolDown: {
+    ...kinds.duration("1s", "24h"),
+    meaning: "The pause after an attempt. It doubles with every failure, up to an hour, and is reset by a success.",
+  },
+} as const satisfies Settings;
+
+/** Below `agent.classes.<class>`; the defaults depend on the class. */
+export const CLASS = {
+  mode: {
+    ...kinds.choice(["observe", "heal", "off"]),
+    meaning: "`heal` for classes that are healed automatically, else `observe`.",
+  },
+  ...BUDGET,
+} as const satisfies Settings;
+
+/** Below `agent.defaults`: healing needs consent by class name, so all together can only be set to observe. */
+export const DEFAULTS = {
+  mode: { ...kinds.choice(["observe"]), meaning: "Only observe every class that is not named in `agent.classes`." },
+  ...BUDGET,
+} as const satisfies Settings;
+
+/** In the order of Date. */
+export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+
+/** In the list `agent.maintenanceWindows`. */
+export const WINDOW = {
+  days: {
+    ...kinds.listOf(kinds.choice(DAYS), "`mon` to `sun`"),
+    defaultInWords: "every day",
+    meaning: "A list of days.",
+  },
+  from: { ...kinds.clockTime("23:59"), defaultInWords: "required", meaning: "First minute." },
+  to: { ...kinds.clockTime("24:00"), defaultInWords: "required", meaning: "Minute after the last." },
+  timeZone: { ...withDefault(kinds.timeZone, "UTC"), meaning: "Time zone of `from` and `to`." },
+} as const satisfies Settings;
+
 /** Below `agent`. */
 export const LIMITS = {
   ignoreNamespaces: {
-    ...or(kinds.listOf(kinds.namespace, "names of namespaces"), []),
+    ...withDefault(kinds.listOf(kinds.namespace, "names of namespaces"), []),
     meaning: "Nothing of these is touched, and none of their pods is restarted for the sake of others.",
   },
   recreatePods: {
-    ...or(kinds.yesNo, false),
+    ...withDefault(kinds.yesNo, false),
     meaning:
       "Where a pod's name is held by something that no process explains: delete the pod, for its controller to make it again. Never a bare pod, a static one, or one that is left out.",
   },
   keepDurable: {
-    ...or(kinds.yesNo, true),
+    ...withDefault(kinds.yesNo, true),
     meaning:
       "Sync the files of CNI plugins to disk as they are written, so that a power cut leaves none empty: see [durability.md](durability.md).",
   },
   quarantineRetention: {
-    ...or(kinds.retention, "30d"),
+    ...withDefault(kinds.retention, "30d"),
     meaning:
       "How long files and logs stay in quarantine. The agent deletes older entries every hour, `unghost quarantine prune` on demand; entries that an unfinished run or undo needs stay. After that `unghost undo` cannot put the file back.",
   },
   cap: {
-    ...or(kinds.wholeNumber(1, 10_000), 250),
+    ...withDefault(kinds.wholeNumber(1, 10_000), 250),
     meaning:
       "The most subjects that one healing touches; the others are in the next one. Files that are only moved aside do not count.",
   },
@@ -166,20 +209,14 @@ export const LIMITS = {
 
 /** Below `agent.fleet`. */
 export const FLEET = {
-  slots: {
-    ...or(kinds.wholeNumber(1, 1000), 3),
-    meaning: "How many nodes may heal disruptively at once.",
-  },
-  namespace: {
-    ...or(kinds.namespace, "unghost"),
-    meaning: "Where the Leases of those slots are.",
-  },
+  slots: { ...withDefault(kinds.wholeNumber(1, 1000), 3), meaning: "How many nodes may heal disruptively at once." },
+  namespace: { ...withDefault(kinds.namespace, "unghost"), meaning: "Where the Leases of those slots are." },
   breakerShare: {
-    ...or(kinds.share, 0.3),
+    ...withDefault(kinds.share, 0.3),
     meaning: "Share of unhealthy nodes from which on no node heals: the cause is then elsewhere.",
   },
   breakerAtLeast: {
-    ...or(kinds.wholeNumber(1, 10_000), 3),
+    ...withDefault(kinds.wholeNumber(1, 10_000), 3),
     meaning: "Fewer unhealthy nodes than this never stop the others.",
   },
 } as const satisfies Settings;
@@ -187,7 +224,7 @@ export const FLEET = {
 /** Below `agent`: read once, at its start. */
 export const SERVICE = {
   listen: {
-    ...or(kinds.listenAddress, "127.0.0.1:20258"),
+    ...withDefault(kinds.listenAddress, "127.0.0.1:20258"),
     flag: ["Where metrics and the status page are served (default 127.0.0.1:20258; empty: nowhere)", "HOST:PORT"],
     meaning: "Metrics and status page. `:20258` is every address of the node.",
   },
@@ -196,11 +233,7 @@ export const SERVICE = {
     flag: ["Serve over TLS, with this certificate", "FILE"],
     meaning: "Serve over TLS; goes with `tlsKey`.",
   },
-  tlsKey: {
-    ...kinds.absolutePath,
-    flag: ["The certificate's key", "FILE"],
-    meaning: "The certificate's key.",
-  },
+  tlsKey: { ...kinds.absolutePath, flag: ["The certificate's key", "FILE"], meaning: "The certificate's key." },
   tokenFile: {
     ...kinds.absolutePath,
     flag: ["Answer only to the bearer token in this file", "FILE"],
@@ -212,7 +245,7 @@ export const SERVICE = {
     meaning: "Write the metrics to this file, too, for node_exporter.",
   },
   logLevel: {
-    ...or(kinds.choice(["debug", "info", "warn", "error"]), "info"),
+    ...withDefault(kinds.choice(["debug", "info", "warn", "error"]), "info"),
     flag: ["debug, info, warn or error (default info)", "LEVEL"],
     meaning: "",
   },
