@@ -3,11 +3,11 @@ import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from ".
 import type { Pending, Reported, WaitsFor } from "../evidence/pending.ts";
 import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
-import { type CallReport, callReports, concernsPod, isFresh, removalReports } from "../evidence/reports.ts";
+import { type CallReport, callReports, isFresh, removalReports } from "../evidence/reports.ts";
 import { creationsUnderWay } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { NamedPod } from "../snapshot/ids.ts";
+import { isSamePod, type NamedPod } from "../snapshot/ids.ts";
 import type { PluginProcess } from "../snapshot/types/processes.ts";
 
 /** What is in flight and not a finding; `explained` are the sandboxes that a finding already covers. */
@@ -119,7 +119,7 @@ function failingCreations(view: NodeView, known: readonly Pending[]): readonly P
     if (pod !== undefined) pods.set(`${pod.namespace}/${pod.name}`, pod);
   }
   return [...pods.values()].flatMap((pod): readonly Pending[] => {
-    if (hasReadySandbox(pod, view) || known.some((one) => one.pod !== undefined && isSamePod(one.pod, pod))) return [];
+    if (hasReadySandbox(pod, view) || known.some((one) => isSamePod(one.pod, pod))) return [];
     const reported = freshReports("create", pod, view);
     const isVolume = reported.every(({ code }) => code === "volume");
     return [
@@ -152,14 +152,9 @@ function hasReadySandbox(pod: NamedPod, view: NodeView): boolean {
   return view.sandboxes.some((sandbox) => sandbox.state === "ready" && isSamePod(sandbox.pod, pod));
 }
 
-function isSamePod(one: NamedPod, other: NamedPod): boolean {
-  if (one.uid !== undefined && other.uid !== undefined) return one.uid === other.uid;
-  return one.namespace === other.namespace && one.name === other.name;
-}
-
 function freshReports(operation: Reported["operation"], pod: NamedPod, view: NodeView): readonly CallReport[] {
   return callReports(view).filter(
-    (report) => report.operation === operation && isFresh(report, view) && concernsPod(report, pod),
+    (report) => report.operation === operation && isFresh(report, view) && isSamePod(report.pod, pod),
   );
 }
 

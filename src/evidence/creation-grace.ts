@@ -1,6 +1,6 @@
-import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
+import { isSamePod, type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
 import type { ReportedCode } from "./pending.ts";
-import { type CallReport, callReports, concernsPod } from "./reports.ts";
+import { type CallReport, callReports } from "./reports.ts";
 import type { Creation } from "./sandbox-creations.ts";
 import type { NodeView } from "./view.ts";
 
@@ -55,7 +55,7 @@ export function reportsOfAttempt(creation: Creation, view: NodeView): readonly C
   return callReports(view).filter((report) => {
     if (report.operation !== "create" || report.code === "volume") return false;
     if (report.sandboxId === creation.id) return true;
-    if (pod === undefined || !concernsPod(report, pod)) return false;
+    if (pod === undefined || !isSamePod(report.pod, pod)) return false;
     if (report.pod?.attempt !== undefined && pod.attempt !== undefined && report.pod.attempt !== pod.attempt)
       return false;
     return report.at !== undefined && report.at.getTime() >= startedAt;
@@ -72,7 +72,7 @@ function podWaitingSince(creation: Creation, view: NodeView): number | undefined
   let since = view.snapshot.observedAt.getTime();
   for (const report of callReports(view).toReversed()) {
     if (report.operation !== "create" || !TOO_SLOW.has(report.code) || report.at === undefined) continue;
-    if (!concernsPod(report, pod)) continue;
+    if (!isSamePod(report.pod, pod)) continue;
     const at = report.at.getTime();
     if (since - at > LONGEST_GAP_MS) break;
     since = Math.min(since, at);

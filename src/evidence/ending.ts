@@ -85,19 +85,6 @@ function isDelAlwaysAnswered({ snapshot }: NodeView): boolean {
   return multus !== undefined && !multusVariant(multus).failedDelBlocksRemoval;
 }
 
-const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
-
-/**
- * Whether the network namespace disappeared before the network was torn down. A stop does it in reverse order, so the
- * machine was restarted in between. Needs no clock.
- */
-export function lostItsNetns(about: AboutId, view: NodeView): boolean {
-  const { netns } = view.snapshot;
-  const [, name] = NETNS_DIRS.exec(about.metadata?.netnsPath ?? "") ?? [];
-  if (name === undefined || netns.status === "failed" || networkStillHeld(about, view) === undefined) return false;
-  return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
-}
-
 /**
  * Whether the runtime has torn the network down: libcni removes the runtime's cached result only after a successful
  * DEL. Delegates' results in multus' own directory are no evidence for that.
@@ -106,28 +93,10 @@ export function networkReleased(about: AboutId, view: NodeView): boolean {
   return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
 }
 
-/**
- * Whether its removal calls DEL and fails with it. Old containerd releases require DEL even if ADD never completed, and
- * then there never was a cached result.
- */
-export function isDelDue(about: AboutId, view: NodeView): boolean {
-  if (about.metadata?.hostNetwork === true) return false;
-  return !networkReleased(about, view) || failsWithoutResult(about, view);
-}
-
 /** ADD never completed, but the runtime still fails on an error of DEL. */
 export function failsWithoutResult({ metadata }: AboutId, { snapshot: { runtime } }: NodeView): boolean {
   if (metadata?.hasCniResult !== false || metadata.hostNetwork || !runtime.name.startsWith("containerd")) return false;
   return containerdBehaviour(runtime.version)?.stop === "del-error-blocks";
-}
-
-/**
- * Stopped orderly: it had a network, nothing of it is left, and no container was lost. A later restart of the runtime
- * did not kill it.
- */
-export function wasStoppedOrderly(about: AboutId, view: NodeView): boolean {
-  const hadNetwork = about.metadata?.hasCniResult === true;
-  return hadNetwork && networkStillHeld(about, view) === undefined && !about.containers.some(endWasLost);
 }
 
 /**

@@ -6,9 +6,6 @@ export const cniContext =
 export const runtimeUnreachable =
   /(?:containerd|crio|dockershim|cri-dockerd|docker|isulad|frakti)\.sock: connect|npipe|runtime service .{0,40}unavailable desc = connection/;
 
-/** Pulling the pause image is a registry problem, not a sandbox problem. */
-export const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;
-
 /** klog: severity, month and day, local time. */
 const KLOG = /^[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})/;
 /** containerd and CRI-O, as text or as JSON. */

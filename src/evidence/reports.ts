@@ -1,4 +1,4 @@
-import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
+import { isSamePod, type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
 import type { PodEvent } from "../snapshot/types/kubernetes.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
@@ -39,13 +39,6 @@ export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly 
 /** A report from the future is from before a clock was set back, and may have any age. */
 export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeView, "snapshot">): boolean {
   return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
-}
-
-/** Whether a report concerns this pod: by uid if both have one, else by name. */
-export function concernsPod({ pod }: Pick<CallReport, "pod">, other: NamedPod): boolean {
-  if (pod === undefined) return false;
-  if (pod.uid !== undefined && other.uid !== undefined) return pod.uid === other.uid;
-  return pod.namespace === other.namespace && pod.name === other.name;
 }
 
 function reportOf({ operation, sandboxId, error, line }: FailedOperation, now: Date): readonly CallReport[] {
@@ -158,7 +151,7 @@ export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: N
   const own = callReports(view).filter((report) => {
     if (report.operation !== "remove" || report.by === "runtime" || !isFresh(report, view)) return false;
     if (report.sandboxId !== undefined) return report.sandboxId === id;
-    return report.pod?.uid !== undefined && concernsPod(report, { namespace, name, uid });
+    return report.pod?.uid !== undefined && isSamePod(report.pod, { namespace, name, uid });
   });
   if (own.length === 0) return own;
   const releasedAt = networkReleasedAt(id, view);

@@ -51,17 +51,6 @@ export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
   return fresh;
 }
 
-/** Whether the newest report about stopping or removing this sandbox is a failure. */
-export function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
-  const newest = runtimeReports(snapshot).findLast(
-    (report) =>
-      report.kind !== "config-rejected" &&
-      report.sandboxId === id &&
-      (report.kind === "network-released" || report.operation !== "run"),
-  );
-  return newest?.kind === "failed";
-}
-
 /**
  * The logs of the runtime and of kubelet are read one after the other. The order of each writer is kept: its clock may
  * have been set back in between, and a line without a time belongs to the previous one.

@@ -156,6 +156,3 @@ const THICK: MultusVariant = { name: "thick", failedDelBlocksRemoval: false };
 export function multusVariant({ thick }: MultusConfig): MultusVariant {
   return thick ? THICK : THIN;
 }
-
-/** Settings without which a delegate fails DEL: kube-ovn's socket, and calico's datastore. */
-export const REQUIRED_ON_DEL: ReadonlySet<string> = new Set(["server_socket", "kubernetes", "etcd_endpoints"]);

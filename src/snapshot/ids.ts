@@ -49,6 +49,13 @@ export interface NamedPod {
   readonly attempt?: number;
 }
 
+/** By uid if both have one, else by name. */
+export function isSamePod(one: NamedPod | undefined, other: NamedPod): boolean {
+  if (one === undefined) return false;
+  if (one.uid !== undefined && other.uid !== undefined) return one.uid === other.uid;
+  return one.namespace === other.namespace && one.name === other.name;
+}
+
 /** containerd's reserved name: `<pod>_<namespace>_<uid>_<attempt>`. */
 export function sandboxName(pod: PodRef): string {
   return `${pod.name}_${pod.namespace}_${pod.uid}_${pod.attempt}`;

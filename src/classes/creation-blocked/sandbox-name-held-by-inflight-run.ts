@@ -1,6 +1,6 @@
 import { isCreationDue } from "../../evidence/creation-grace.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { pullsAnImage, runtimeUnreachable } from "../../evidence/log-context.ts";
+import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import { creationsUnderWay } from "../../evidence/sandbox-creations.ts";
 import type { Step } from "../../evidence/step.ts";
@@ -13,6 +13,9 @@ import type { FailureClass } from "../failure-class.ts";
 
 const decides =
   "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
+
+/** Pulling the pause image is a registry problem, not a sandbox problem. */
+const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;
 
 export const sandboxNameHeldByInflightRun: FailureClass = {
   id: "sandbox-name-held-by-inflight-run",

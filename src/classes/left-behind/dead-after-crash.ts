@@ -3,18 +3,16 @@ import {
   containerInWords,
   endedInOrder,
   endWasLost,
-  lostItsNetns,
   networkStillHeld,
   predatesStart,
   wasNeverCreated,
-  wasStoppedOrderly,
 } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { isKubeletAlive, isTerminating } from "../../evidence/pod-presence.ts";
 import { removalReports } from "../../evidence/reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { MAX_LISTED, storedSandboxes } from "../../evidence/stored-records.ts";
-import type { NodeView } from "../../evidence/view.ts";
+import type { AboutId, NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { livenessOfStored } from "../../liveness/stored.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
@@ -121,6 +119,28 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   const held = networkStillHeld(about, view);
   if (evidence.length > 0 && held !== undefined) evidence.push({ source: "cni", fact: held });
   return evidence;
+}
+
+const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
+
+/**
+ * Whether the network namespace disappeared before the network was torn down. A stop does it in reverse order, so the
+ * machine was restarted in between. Needs no clock.
+ */
+function lostItsNetns(about: AboutId, view: NodeView): boolean {
+  const { netns } = view.snapshot;
+  const [, name] = NETNS_DIRS.exec(about.metadata?.netnsPath ?? "") ?? [];
+  if (name === undefined || netns.status === "failed" || networkStillHeld(about, view) === undefined) return false;
+  return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
+}
+
+/**
+ * Stopped orderly: it had a network, nothing of it is left, and no container was lost. A later restart of the runtime
+ * did not kill it.
+ */
+function wasStoppedOrderly(about: AboutId, view: NodeView): boolean {
+  const hadNetwork = about.metadata?.hasCniResult === true;
+  return hadNetwork && networkStillHeld(about, view) === undefined && !about.containers.some(endWasLost);
 }
 
 /** One finding for all of them: which one is stuck is known only after the runtime's start. */

@@ -2,11 +2,13 @@ import type { Candidate } from "../../evidence/candidates.ts";
 import { failsWithoutResult, networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { podPresence } from "../../evidence/pod-presence.ts";
-import { lastEndingFailed } from "../../evidence/runtime-reports.ts";
+import { runtimeReports } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { multusVariant } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
+import type { SandboxId } from "../../snapshot/ids.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 const decides =
@@ -143,4 +145,15 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       }),
     ];
   });
+}
+
+/** Whether the newest report about stopping or removing this sandbox is a failure. */
+function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
+  const newest = runtimeReports(snapshot).findLast(
+    (report) =>
+      report.kind !== "config-rejected" &&
+      report.sandboxId === id &&
+      (report.kind === "network-released" || report.operation !== "run"),
+  );
+  return newest?.kind === "failed";
 }

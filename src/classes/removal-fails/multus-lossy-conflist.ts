@@ -1,10 +1,10 @@
 import type { Candidate } from "../../evidence/candidates.ts";
-import { isDelDue } from "../../evidence/ending.ts";
+import { failsWithoutResult, networkReleased } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import { MULTUS, multusVariant, REQUIRED_ON_DEL } from "../../evidence/versions.ts";
-import type { NodeView } from "../../evidence/view.ts";
+import { MULTUS, multusVariant } from "../../evidence/versions.ts";
+import type { AboutId, NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
 
@@ -91,4 +91,16 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       }),
     ];
   });
+}
+
+/** Settings without which a delegate fails DEL: kube-ovn's socket, and calico's datastore. */
+const REQUIRED_ON_DEL: ReadonlySet<string> = new Set(["server_socket", "kubernetes", "etcd_endpoints"]);
+
+/**
+ * Whether its removal calls DEL and fails with it. Old containerd releases require DEL even if ADD never completed, and
+ * then there never was a cached result.
+ */
+function isDelDue(about: AboutId, view: NodeView): boolean {
+  if (about.metadata?.hostNetwork === true) return false;
+  return !networkReleased(about, view) || failsWithoutResult(about, view);
 }
