@@ -8,7 +8,6 @@ import { serviceCommand } from "./service-command.ts";
 
 /** The paths of a distribution's containerd, which is started temporarily before the service. */
 export interface RuntimeFiles {
-  readonly name: string;
   readonly binary: string;
   readonly config: string;
   readonly root: string;
@@ -64,7 +63,7 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   const rootInFile = typeof configured === "string" && configured !== "" ? configured : undefined;
   const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN_CONTAINERD.root;
   const namedBy = asked.binary !== undefined ? "operator" : service !== undefined ? "service" : "path";
-  return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, namedBy } };
+  return { kind: "found", files: { binary, config, root, namedBy } };
 }
 
 /** From its command line, which overrides the configuration file. */

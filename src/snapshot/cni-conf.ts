@@ -93,8 +93,6 @@ function notInitialised(dir: string, missing: boolean): string {
 }
 
 interface NetworkConf {
-  readonly network: string;
-  readonly cniVersion: string;
   readonly chain: readonly object[];
 }
 
@@ -114,19 +112,17 @@ export function parseNetworkConf(text: string, isList: boolean): NetworkConf | P
   if (text.trim() === "") return { problem: "is empty" };
   const conf = parseJson(text);
   if (!isJsonObject(conf)) return { problem: "is not a JSON object" };
-  const network = textOf(conf, "name");
-  const cniVersion = textOf(conf, "cniVersion") ?? "";
   if (!isList) {
     if (!textOf(conf, "type")) return { problem: 'names no plugin in "type"' };
-    return { network: network ?? "", cniVersion, chain: [conf] };
+    return { chain: [conf] };
   }
-  if (network === undefined) return { problem: 'has no "name"' };
+  if (textOf(conf, "name") === undefined) return { problem: 'has no "name"' };
   const chain = property(conf, "plugins");
   if (!Array.isArray(chain) || chain.length === 0) return { problem: 'lists no "plugins"' };
   if (!chain.every((plugin): plugin is object => isJsonObject(plugin) && Boolean(textOf(plugin, "type")))) {
     return { problem: 'has a plugin without "type"' };
   }
-  return { network, cniVersion, chain };
+  return { chain };
 }
 
 function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig {
@@ -141,8 +137,6 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
     dir,
     binDirs,
     file,
-    network: conf.network,
-    cniVersion: conf.cniVersion,
     plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: isInstalled(root, searched, type) })),
     multus,
   };
@@ -170,13 +164,11 @@ function isMultus(plugin: object): boolean {
 
 function multusConfig(plugin: object, confFile: string): MultusConfig | undefined {
   if (!isMultus(plugin)) return undefined;
-  const clusterNetwork = textOf(plugin, "clusterNetwork");
   return {
     confFile,
     cniDir: textOf(plugin, "cniDir") || DEFAULT_MULTUS_DIR,
     ...daemonOf(plugin),
     binDir: textOf(plugin, "binDir") || "/opt/cni/bin",
-    ...(clusterNetwork ? { clusterNetwork } : {}),
   };
 }
 

@@ -49,7 +49,6 @@ export function splitNul(text: string): readonly string[] {
 export interface CniEnviron {
   readonly command: string;
   readonly containerId: string;
-  readonly interfaceName: string;
   readonly netns: string;
   readonly args: string;
 }
@@ -71,7 +70,6 @@ export function parseCniEnviron(environ: string): CniEnviron | undefined {
   return {
     command,
     containerId,
-    interfaceName: values.get("CNI_IFNAME") ?? "",
     netns: values.get("CNI_NETNS") ?? "",
     args: values.get("CNI_ARGS") ?? "",
   };

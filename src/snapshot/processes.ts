@@ -110,7 +110,6 @@ async function factsOf(
     shims: ours.map(
       ({ stat, shim }): ShimProcess => ({
         ...refOf(stat, uptimeSeconds),
-        parentPid: stat.parentPid,
         id: shim.id,
         childPids: children.get(stat.pid) ?? [],
       }),
@@ -184,12 +183,10 @@ function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: numb
   const pod = namespace && name ? { namespace, name, uid: uid ? podUid(uid) : undefined } : undefined;
   return {
     ...refOf(stat, uptimeSeconds),
-    parentPid: stat.parentPid,
     origin,
     command: printable(argv.join(" ").slice(0, 256) || stat.comm),
     cniCommand: cni.command,
     sandboxId: sandboxId(cni.containerId),
-    interfaceName: cni.interfaceName,
     netns: cni.netns,
     pod,
   };

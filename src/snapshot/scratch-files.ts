@@ -1,14 +1,6 @@
 import { resolveOnHost } from "../host/host-paths.ts";
 import { printable } from "../host/printable.ts";
-import {
-  type DirEntry,
-  describeKind,
-  failedListing,
-  listDirectory,
-  MAX_ENTRIES,
-  MAX_FILE_BYTES,
-  readRegularFile,
-} from "../host/safe-fs.ts";
+import { type DirEntry, describeKind, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { type SandboxId } from "./ids.ts";
 import { eachPaced } from "./pace.ts";
@@ -19,8 +11,6 @@ export interface ScratchDir {
   readonly root: string;
   /** As a path of the node; the facts have this path too. */
   readonly dir: string;
-  readonly maxEntries?: number;
-  readonly maxFileBytes?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -48,9 +38,9 @@ export async function readScratchDir<Name extends { readonly sandboxId: SandboxI
   where: ScratchDir,
   format: ScratchFormat<Name>,
 ): Promise<Source<readonly (Name & ScratchFile)[]>> {
-  const { root, dir, maxEntries = MAX_ENTRIES, maxFileBytes = MAX_FILE_BYTES } = where;
+  const { root, dir } = where;
   const opened = resolveOnHost(root, dir, "keep");
-  const listing = listDirectory(opened, maxEntries);
+  const listing = listDirectory(opened);
   if (listing.kind === "absent") return absent(`there is no ${dir}`);
   if (listing.kind === "refused") return failedListing(dir, listing);
 
@@ -68,7 +58,7 @@ export async function readScratchDir<Name extends { readonly sandboxId: SandboxI
     const name = format.parseName(entry.name);
     if (name === undefined) return passOver(entry, "its name is not one that belongs here");
     if (entry.kind !== "file") return passOver(entry, `is ${describeKind(entry.kind)} where a file belongs`);
-    const content = readRegularFile(`${opened}/${entry.name}`, maxFileBytes);
+    const content = readRegularFile(`${opened}/${entry.name}`);
     if (content.kind === "gone") return;
     if (content.kind === "notRegular") return passOver(entry, content.reason);
 

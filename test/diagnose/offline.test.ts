@@ -37,7 +37,6 @@ function processes(
   const shims = (alive.shims ?? []).map((id, index) => ({
     id,
     pid: 100 + index,
-    parentPid: 1,
     childPids: [],
     startedSecondsAfterBoot: 1,
     ageSeconds: 1,

@@ -42,8 +42,6 @@ describe("readCniConf", () => {
         dir: "/etc/net.d",
         binDirs: ["/none", "/bin"],
         file: "/etc/net.d/10-flannel.conflist",
-        network: "cbr0",
-        cniVersion: "1.0.0",
         plugins: [
           { type: "flannel", binaryFound: true },
           { type: "portmap", binaryFound: false },
@@ -101,7 +99,7 @@ describe("readCniConf", () => {
 
     expect(await readConf(root)).toMatchObject({
       value: {
-        network: "multus-cni-network",
+        file: "/etc/net.d/00-multus.conf",
         plugins: [
           { type: "multus", binaryFound: true },
           { type: "flannel", binaryFound: true },
@@ -114,11 +112,11 @@ describe("readCniConf", () => {
   });
 
   test("thick multus without a configured directory uses the default one", async () => {
-    const shim = { name: "m", type: "multus-shim", clusterNetwork: "/host/etc/cni/net.d/10.conflist" };
+    const shim = { name: "m", type: "multus-shim" };
     const root = node({ "00-multus.conf": JSON.stringify(shim) });
 
     expect(await readConf(root)).toMatchObject({
-      value: { multus: { cniDir: "/var/lib/cni/multus", thick: true, clusterNetwork: shim.clusterNetwork } },
+      value: { multus: { cniDir: "/var/lib/cni/multus", thick: true } },
     });
   });
 
@@ -146,7 +144,7 @@ describe("readCniConf", () => {
     });
     expect(await readConf(root, "skip")).toMatchObject({
       status: "read",
-      value: { network: "cbr0" },
+      value: { file: "/etc/net.d/10-good.conflist" },
       oddities: [{ path: "/etc/net.d/00-bad.conflist" }],
     });
     expect(await readConf(node({ "00.conf": "" }), "skip")).toMatchObject({ status: "failed" });

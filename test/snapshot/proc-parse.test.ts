@@ -49,7 +49,6 @@ describe("parseCniEnviron", () => {
     expect(parseCniEnviron(environ)).toEqual({
       command: "ADD",
       containerId: ID,
-      interfaceName: "eth0",
       netns: "/run/netns/a=b",
       args: "A=1;B=2",
     });

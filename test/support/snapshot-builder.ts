@@ -137,8 +137,6 @@ const BRIDGE: CniConfig = {
   dir: "/etc/cni/net.d",
   binDirs: ["/opt/cni/bin"],
   file: "/etc/cni/net.d/10-lab.conflist",
-  network: "cbr0",
-  cniVersion: "1.0.0",
   plugins: [{ type: "bridge", binaryFound: true }],
 };
 
@@ -231,12 +229,10 @@ export function pluginFor(digit: string, cniCommand: "ADD" | "DEL", ageSeconds: 
     pid,
     startedSecondsAfterBoot: UPTIME_SECONDS - ageSeconds,
     ageSeconds,
-    parentPid: 1,
     command: "/opt/cni/bin/bridge",
     origin: "runtime",
     cniCommand,
     sandboxId: idOf(digit),
-    interfaceName: "eth0",
     netns: `/var/run/netns/cni-${digit}`,
   };
 }
@@ -246,7 +242,6 @@ export function shimOf(digit: string, pid = 700): ShimProcess {
     pid,
     startedSecondsAfterBoot: 60,
     ageSeconds: UPTIME_SECONDS - 60,
-    parentPid: 1,
     id: idOf(digit),
     childPids: [701],
   };

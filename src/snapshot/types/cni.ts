@@ -29,8 +29,6 @@ export interface CniConfig {
   readonly dir: string;
   readonly binDirs: readonly string[];
   readonly file: string;
-  readonly network: string;
-  readonly cniVersion: string;
   /** Those of the chain, then their IPAM plugins and, under multus, its delegates. */
   readonly plugins: readonly CniPlugin[];
   readonly multus?: MultusConfig;
@@ -45,8 +43,6 @@ export interface MultusConfig {
   /** The daemon's socket for the shim. */
   readonly socket?: string;
   readonly binDir: string;
-  /** A file or network to delegate to, if it does not list its delegates. */
-  readonly clusterNetwork?: string;
 }
 
 /** The daemon that does the work of every multus shim on the node. */

@@ -34,17 +34,14 @@ export type PluginOrigin = "runtime" | "multus-daemon" | "cni-directory";
 
 export interface PluginProcess extends ProcessRef {
   readonly origin: PluginOrigin;
-  readonly parentPid: number;
   readonly command: string;
   readonly cniCommand: string;
   readonly sandboxId: SandboxId;
-  readonly interfaceName: string;
   readonly netns: string;
   readonly pod?: NamedPod;
 }
 
 export interface ShimProcess extends ProcessRef {
-  readonly parentPid: number;
   readonly id: string;
   readonly childPids: readonly number[];
 }

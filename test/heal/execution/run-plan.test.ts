@@ -51,8 +51,6 @@ function confWith(multus: MultusConfig | undefined): CniConfig {
     dir: "/etc/cni/net.d",
     binDirs: ["/opt/cni/bin"],
     file: "/etc/cni/net.d/00-multus.conf",
-    network: "multus-cni-network",
-    cniVersion: "1.0.0",
     plugins: [],
     ...(multus === undefined ? {} : { multus }),
   };
