@@ -11,7 +11,6 @@ import { ensureContainerd2 } from "../../lab/tools.ts";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { readBolt } from "../../src/snapshot/bolt/read-bolt.ts";
-import { bytesAsSource } from "../../src/snapshot/bolt/stable-file.ts";
 import { readContainerd } from "../../src/snapshot/containerd-facts.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { readMetadataFile } from "../../src/snapshot/metadata-file.ts";
@@ -20,6 +19,7 @@ import { observeOffline } from "../../src/snapshot/observe-offline.ts";
 import type { MetadataFile } from "../../src/snapshot/types/offline.ts";
 import type { ContainerdFacts } from "../../src/snapshot/types/runtime.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { bytesAsSource } from "../support/bytes-source.ts";
 
 const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : { available: false };
 const ROOT = "/var/lib/containerd";

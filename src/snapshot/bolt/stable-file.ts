@@ -81,7 +81,7 @@ function openError(error: unknown): StableReading<never> {
   return { kind: "refused", reason: `could not be opened (${code})` };
 }
 
-/** Random access to bytes: a file of any size, or an array in a test. */
+/** Random access to the bytes of a file of any size. */
 export interface ByteSource {
   readonly size: number;
   /** Returns exactly `length` bytes. The range must be inside `size`. */
@@ -91,8 +91,4 @@ export interface ByteSource {
 /** The file is shorter than its size, or the read failed. */
 interface ReadFailure {
   readonly failure: string;
-}
-
-export function bytesAsSource(bytes: Uint8Array): ByteSource {
-  return { size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
 }

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type BoltBucket, MAX_DAMAGE, readBolt } from "../../../src/snapshot/bolt/read-bolt.ts";
-import { bytesAsSource } from "../../../src/snapshot/bolt/stable-file.ts";
 import { neededRecords, storedRecords } from "../../../src/snapshot/metadata-records.ts";
+import { bytesAsSource } from "../../support/bytes-source.ts";
 import { metaBytes, type Tree, writeBolt } from "./write-bolt.ts";
 
 const PAGE = 1024;

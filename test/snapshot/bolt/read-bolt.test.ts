@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { damageInWords } from "../../../src/snapshot/bolt/layout.ts";
 import { type BoltBucket, readBolt } from "../../../src/snapshot/bolt/read-bolt.ts";
-import { bytesAsSource } from "../../../src/snapshot/bolt/stable-file.ts";
+import { bytesAsSource } from "../../support/bytes-source.ts";
 import { metaBytes, type Tree, writeBolt } from "./write-bolt.ts";
 
 const PAGE = 4096;
