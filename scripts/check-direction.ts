@@ -92,6 +92,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   main: ["cli", "child"],
 };
 
+const IMPORT_OF_VALUES = /(?:import (?!type )[^;]*? from|import\()\s*"(\.[^"]+)"/g;
 const IMPORT = /(?:from|import\()\s*"(\.[^"]+)"/g;
 
 /** All that the rest of src/ may know of the classes: whatever it asks of one is a field of FailureClass. */
@@ -139,6 +140,42 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
     if (other !== directory && !allowed.includes(other))
       wrong.push(`${file} (${directory}) must not import from ${other}: ${path}`);
   }
+}
+/** Functions of node:fs and calls of an API that change a node. Opening a file is not one: readers do it, too. */
+const CHANGES_FILES =
+  /^(?:writeFile|appendFile|rename|unlink|rm|rmdir|mkdir|mkdtemp|chmod|lchmod|chown|lchown|utimes|lutimes|symlink|link|copyFile|cp|truncate|ftruncate)(?:Sync)?$/;
+const CHANGES_NODE =
+  /\.(?:stopPodSandbox|removePodSandbox|runPodSandbox|startContainer|stopContainer|removeContainer|createContainer|deleteContainer|deleteSandbox|deleteLease)\(|\bprocess\.kill\(|\bapi\.(?:create|patch|replace|delete)\(|\bdeletePod\(/;
+/** What heal/ changes a node with: its steps, and the move to quarantine. */
+const TOOLS_OF_HEAL = /^src\/heal\/(?:steps\/|quarantine\/(?:quarantine|move-away)\.ts$|execution\/run-)/;
+/** Why these may change what they change. None of it is a sandbox, its files, its processes or its records. */
+const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
+  ["src/heal/", "the one place that changes a node"],
+  ["src/boot/install/", "installs unghost's own units"],
+  ["src/boot/boot.ts", "the report of a boot, in its own directory of /run"],
+  ["src/boot/borrowed-runtime.ts", "the private directory of the borrowed containerd"],
+  ["src/agent/textfile.ts", "the metrics file"],
+  ["src/agent/kube/", "exporters: the condition of its own node, events, and their withdrawal"],
+  ["src/keeper/published-state.ts", "its own state, in its own directory of /run"],
+  ["src/fleet/lease.ts", "slots and breaker of the fleet"],
+  ["src/doctor/permissions.ts", "asks the API for its own permissions"],
+  ["src/child/start-child.ts", "ends its own child processes"],
+  ["src/kube/pods.ts", "deletePod, for heal/"],
+];
+const IMPORT_OF_FS = /import \{([^}]*)\} from "node:fs(?:\/promises)?"/g;
+for (const file of globSync("src/**/*.{ts,tsx}")) {
+  if (MAY_CHANGE.some(([path]) => file.startsWith(path))) continue;
+  const text = readFileSync(file, "utf8");
+  const names = [...text.matchAll(IMPORT_OF_FS)].flatMap(([, list = ""]) => list.split(",").map((name) => name.trim()));
+  const changing = names.find((name) => CHANGES_FILES.test(name)) ?? CHANGES_NODE.exec(text)?.[0];
+  if (changing !== undefined) wrong.push(`${file} uses ${changing}: only src/heal/ changes a node`);
+  for (const [, target = ""] of text.matchAll(IMPORT_OF_VALUES)) {
+    if (TOOLS_OF_HEAL.test(join(dirname(file), target)))
+      wrong.push(`${file} imports ${target}: a node is changed through run() of src/heal/pipeline.ts only`);
+  }
+}
+for (const [path] of MAY_CHANGE) {
+  if (globSync(`${path}**`).length === 0) wrong.push(`${path} is an exception for what does not exist`);
 }
 // A scan carries its plan, so that a node is planned once a scan.
 for (const file of globSync("src/**/*.ts")) {

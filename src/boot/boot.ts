@@ -1,18 +1,21 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { classById, classes } from "../classes/index.ts";
+import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
+import { diagnoseOffline } from "../diagnose/offline.ts";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { readMetadataFile } from "../snapshot/metadata-file.ts";
+import { observeOffline } from "../snapshot/observe-offline.ts";
 import type { BootReport } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
-import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
-import { clearBrokenCaches } from "./preflight.ts";
+import { healRound, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
-import { bootMarker, chooseWay, HEALS_AFTER } from "./way.ts";
+import { bootMarker, chooseWay, HEALS_AFTER, type Way } from "./way.ts";
 
 export interface BootOptions {
   readonly mode: "before" | "after";
@@ -24,11 +27,25 @@ export interface BootOptions {
   readonly stateDir: string;
   /** A tmpfs directory for markers and the temporary runtime. */
   readonly runDir: string;
-  readonly heal: Omit<HealOnceOptions, "remainingMs" | "deadline" | "env">;
+  readonly heal: Omit<RoundOptions, "remainingMs" | "deadline" | "env" | "dryRun">;
   readonly log: (line: string) => void;
 }
 
 type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
+
+/** What `unghost boot` would do now. */
+export interface BootPlan {
+  readonly apiVersion: "unghost.dev/v1";
+  readonly kind: "BootPlan";
+  readonly boot: string;
+  readonly mode: "before" | "after";
+  readonly way: Way["kind"];
+  readonly reason: string;
+  /** Findings that it would heal. */
+  readonly heal: readonly string[];
+  /** Findings that it would skip. */
+  readonly leave: readonly string[];
+}
 
 /** Reserved at the end for stopping child processes and writing the report. */
 const CLOSING_MS = 2000;
@@ -38,23 +55,95 @@ const REPORT_MS = 300;
 /** Heals once per boot. Never throws and never exceeds its deadline: a hook must not prevent a node from starting. */
 export async function bootOnce(options: BootOptions): Promise<BootReport> {
   const startedAt = performance.now();
-  const { observe } = options.heal;
-  const boot = valueOr(readBoot({ root: observe.hostRoot, now: new Date() }), undefined);
-  const marker = bootMarker(options.runDir, options.mode, boot?.id);
+  const found = bootOf(options);
   const leftMs = (): number => Math.max(0, options.deadlineMs - (performance.now() - startedAt));
-  const done = await atMost(leftMs() - REPORT_MS, withinDeadline(options, marker, boot?.id ?? ""), TOO_LATE);
+  const done = await atMost(leftMs() - REPORT_MS, withinDeadline(options, found), TOO_LATE);
   const report: BootReport = {
     apiVersion: "unghost.dev/v1",
     kind: "BootReport",
-    boot: boot?.id ?? "",
+    boot: found.bootId,
     at: new Date().toISOString(),
     mode: options.mode,
     ...done,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
   // A hung disk must not prevent the node from starting either.
-  await atMost(leftMs(), keep(report, options, marker), undefined);
+  await atMost(leftMs(), keep(report, options, found.marker), undefined);
   return report;
+}
+
+/**
+ * The same way and the same rounds, up to the plan: no marker, no report, no journal, and no runtime is started: the
+ * records of one that would be borrowed show what it would list.
+ */
+export async function planBoot(options: BootOptions): Promise<BootPlan> {
+  const found = bootOf(options);
+  const deadline = AbortSignal.timeout(options.deadlineMs);
+  const way = await chooseWay({ ...options, ...found, observe: options.heal.observe, deadline });
+  const round: RoundOptions = { ...options.heal, env: options.env, remainingMs: () => 1, deadline, dryRun: true };
+  const planned = await planOf(way, options.mode, round);
+  return { apiVersion: "unghost.dev/v1", kind: "BootPlan", boot: found.bootId, mode: options.mode, ...planned };
+}
+
+type PlannedWay = Pick<BootPlan, "way" | "reason" | "heal" | "leave">;
+
+async function planOf(way: Way, mode: BootOptions["mode"], options: RoundOptions): Promise<PlannedWay> {
+  switch (way.kind) {
+    case "nothing":
+    case "failed":
+      return { way: way.kind, reason: way.reason, heal: [], leave: [] };
+    case "borrow": {
+      const { binary, root } = way.files;
+      const reason = `${binary} would be started over ${root} on a private socket`;
+      return { way: "borrow", reason, ...(await comingBack(way.files, options.observe)) };
+    }
+    case "caches-only": {
+      const round = await healRound(withoutRuntime(options, CLOSING_MS), options);
+      return { way: way.kind, reason: way.reason, heal: plannedIds(round), leave: [] };
+    }
+    case "through-runtime": {
+      const round = await healRound(throughRuntime(options, "node's own"), options);
+      if (round.kind !== "failed")
+        return { way: way.kind, reason: "the runtime answers", heal: plannedIds(round), leave: leftIds(round) };
+      // --after waits for a runtime; a dry run does not.
+      const waits = mode === "after" ? "; boot --after waits for it until its deadline" : "";
+      return { way: "failed", reason: `the runtime does not answer: ${round.reason}${waits}`, heal: [], leave: [] };
+    }
+  }
+}
+
+function plannedIds(round: Round): readonly string[] {
+  return round.kind === "failed" ? [] : round.plan.actions.map(({ finding }) => finding.id);
+}
+
+/** Findings without a planned action. */
+function leftIds(round: Exclude<Round, { kind: "failed" }>): readonly string[] {
+  const planned = plannedIds(round);
+  return foundIds(round).filter((id) => !planned.includes(id));
+}
+
+function foundIds({ seen }: Exclude<Round, { kind: "failed" }>): readonly string[] {
+  return seen.diagnosis.findings.map(({ id }) => id);
+}
+
+/** From the records of a runtime: no runtime is started for it. */
+async function comingBack({ root }: RuntimeFiles, observe: ObserveNodeOptions) {
+  const facts = await observeOffline({ ...observe, containerdRoot: root, containerdVersion: undefined });
+  const heal = classes.flatMap(({ id: of, healedAfterStart }) =>
+    (healedAfterStart?.(facts) ?? []).map((id) => `${of}/${id}`),
+  );
+  const others = diagnoseOffline(facts).filter(({ class: of }) => classById(of)?.healedAfterStart === undefined);
+  return { heal, leave: others.map(({ id }) => id) };
+}
+
+interface FoundBoot {
+  readonly bootId: string;
+  readonly marker: string;
+}
+
+function bootOf({ heal, runDir, mode }: BootOptions): FoundBoot {
+  const boot = valueOr(readBoot({ root: heal.observe.hostRoot, now: new Date() }), undefined);
+  return { bootId: boot?.id ?? "", marker: bootMarker(runDir, mode, boot?.id) };
 }
 
 const TOO_LATE: Done = {
@@ -76,58 +165,51 @@ async function atMost<T>(milliseconds: number, work: Promise<T>, otherwise: T): 
   return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-async function withinDeadline(options: BootOptions, marker: string, bootId: string): Promise<Done> {
+async function withinDeadline(options: BootOptions, found: FoundBoot): Promise<Done> {
+  const { observe } = options.heal;
   const endsAt = performance.now() + Math.max(0, options.deadlineMs - CLOSING_MS);
   const remainingMs = (): number => Math.max(1, endsAt - performance.now());
   const deadline = AbortSignal.timeout(Math.ceil(remainingMs()));
+  const round: RoundOptions = { ...options.heal, env: options.env, remainingMs, deadline, dryRun: false };
   try {
-    const way = await chooseWay({ ...options, observe: options.heal.observe, marker, bootId, deadline });
+    const way = await chooseWay({ ...options, ...found, observe, deadline });
     switch (way.kind) {
       case "nothing":
         return { outcome: "nothing", reason: way.reason, healed: 0, left: [] };
       case "failed":
         return { outcome: "failed", reason: way.reason, healed: 0, left: [] };
       case "through-runtime":
-        return await healAfterStart(options, remainingMs, deadline);
+        return await healAfterStart(options, round);
       case "caches-only":
-        return await withoutRuntime(options, way.reason);
+        return await clearCaches(round, way.reason);
       case "borrow":
-        return await healByBorrowing(options, way.files, remainingMs, deadline);
+        return await healByBorrowing(options, way.files, round);
     }
   } catch (error) {
     return { outcome: "failed", reason: describeError(error), healed: 0, left: [] };
   }
 }
 
-async function healByBorrowing(
-  options: BootOptions,
-  files: RuntimeFiles,
-  remainingMs: () => number,
-  deadline: AbortSignal,
-): Promise<Done> {
-  const borrowed = await borrowRuntime(files, join(options.runDir, "borrowed"), deadline);
-  if (borrowed.kind === "failed") return await withoutRuntime(options, borrowed.reason);
+async function healByBorrowing(options: BootOptions, files: RuntimeFiles, round: RoundOptions): Promise<Done> {
+  const borrowed = await borrowRuntime(files, join(options.runDir, "borrowed"), round.deadline);
+  if (borrowed.kind === "failed") return await clearCaches(round, borrowed.reason);
   const { runtime } = borrowed;
   options.log(`borrowed ${files.binary} over ${files.root}`);
-  let healed: HealedOnce;
+  let healed: Round;
   try {
-    const observe = { ...options.heal.observe, runtimeEndpoint: runtime.endpoint };
-    const healing = healOnce({ ...healOptions(options, remainingMs, deadline), observe }, true);
-    healed = await unlessTooLate(healing, deadline);
+    const observe = { ...round.observe, runtimeEndpoint: runtime.endpoint };
+    healed = await unlessTooLate(healRound(throughRuntime({ ...round, observe }, "borrowed"), round), round.deadline);
   } finally {
     await runtime.stop();
   }
-  return verifiedByRecords(summary(healed), healed, files, options.heal.observe.hostRoot);
-}
-
-function healOptions({ heal, env }: BootOptions, remainingMs: () => number, deadline: AbortSignal): HealOnceOptions {
-  return { ...heal, env, remainingMs, deadline };
+  return verifiedByRecords(summary(healed), healed, files, round.observe.hostRoot);
 }
 
 /** The temporary runtime listed no ghosts; its records may still contain some. */
-function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, hostRoot: string): Done {
-  if (healed.kind !== "healed" || done.outcome !== "healed") return done;
-  const left = recordsLeft(files, hostRoot, healed.listed);
+function verifiedByRecords(done: Done, round: Round, files: RuntimeFiles, hostRoot: string): Done {
+  if (round.kind === "failed" || done.outcome !== "healed") return done;
+  const listed = valueOr(round.seen.snapshot.cri, undefined)?.sandboxes.map(({ id }) => id) ?? [];
+  const left = recordsLeft(files, hostRoot, listed);
   if (left.kind === "none") return done;
   if (left.kind === "unknown") {
     return { ...done, outcome: "left", reason: `whether ghosts are left could not be verified: ${left.reason}` };
@@ -136,38 +218,37 @@ function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, 
   return { ...done, outcome: "left", reason, left: left.ids.map((id) => `record/${id}`) };
 }
 
-/** Without a runtime, files that would make every removal fail can still be moved. */
-async function withoutRuntime({ heal }: BootOptions, reason: string): Promise<Done> {
-  const boot = readBoot({ root: heal.observe.hostRoot, now: new Date() });
-  if (boot.status !== "read") return { outcome: "failed", reason, healed: 0, left: [] };
+/** Without a runtime, files that would make every removal fail can still be moved, also after the deadline. */
+async function clearCaches(round: RoundOptions, reason: string): Promise<Done> {
   const deadline = AbortSignal.timeout(CLOSING_MS);
-  const healed = await clearBrokenCaches(heal.observe, heal.session, boot.value.startedAt, deadline);
-  const cleared = healed === 0 ? "" : `; ${healed} broken cache files were moved to quarantine`;
-  return { outcome: "failed", reason: reason + cleared, healed, left: [] };
+  const cleared = healedIn(await healRound(withoutRuntime(round, CLOSING_MS), { ...round, deadline }));
+  const words = cleared === 0 ? "" : `; ${cleared} broken cache files were moved to quarantine`;
+  return { outcome: "failed", reason: reason + words, healed: cleared, left: [] };
 }
 
 const RETRY_MS = 500;
 
 /** Waits for the runtime, then heals until nothing is left that can be healed. */
-async function healAfterStart(options: BootOptions, remainingMs: () => number, deadline: AbortSignal): Promise<Done> {
-  let last: HealedOnce = { kind: "failed", reason: "the runtime did not answer before the deadline" };
+async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOptions): Promise<Done> {
+  const { deadline } = options;
+  let last: Round = { kind: "failed", reason: "the runtime did not answer before the deadline" };
   let healed = 0;
   while (!deadline.aborted) {
-    last = await unlessTooLate(healOnce(healOptions(options, remainingMs, deadline), false), deadline);
-    if (last.kind === "healed") {
-      healed += last.healed;
-      await noteRuntime(options.stateDir, last.runtime).catch((error: unknown) =>
-        options.log(`the runtime's version could not be written down: ${describeError(error)}`),
+    last = await unlessTooLate(healRound(throughRuntime(options, "node's own"), options), deadline);
+    if (last.kind !== "failed") {
+      healed += healedIn(last);
+      await noteRuntime(stateDir, last.seen.snapshot.runtime).catch((error: unknown) =>
+        log(`the runtime's version could not be written down: ${describeError(error)}`),
       );
-      if (last.left.length === 0 || last.healed === 0) return { ...summary(last), healed };
+      if (foundIds(last).length === 0 || healedIn(last) === 0) return { ...summary(last), healed };
     }
     await sleep(RETRY_MS);
   }
   return { ...summary(last), healed };
 }
 
-function unlessTooLate(healing: Promise<HealedOnce>, deadline: AbortSignal): Promise<HealedOnce> {
-  const late = new Promise<HealedOnce>((resolve) => {
+function unlessTooLate(healing: Promise<Round>, deadline: AbortSignal): Promise<Round> {
+  const late = new Promise<Round>((resolve) => {
     const giveUp = (): void => resolve({ kind: "failed", reason: "the deadline came before healing was done" });
     if (deadline.aborted) giveUp();
     else deadline.addEventListener("abort", giveUp, { once: true });
@@ -175,11 +256,16 @@ function unlessTooLate(healing: Promise<HealedOnce>, deadline: AbortSignal): Pro
   return Promise.race([healing, late]);
 }
 
-function summary(result: HealedOnce): Done {
-  if (result.kind === "failed") return { outcome: "failed", reason: result.reason, healed: 0, left: [] };
-  const left = [...result.left];
-  const reason = result.note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`);
-  return { outcome: left.length === 0 ? "healed" : "left", reason, healed: result.healed, left };
+function healedIn(round: Round): number {
+  return round.kind === "healed" ? round.seen.results.filter(({ outcome }) => outcome === "healed").length : 0;
+}
+
+function summary(round: Round): Done {
+  if (round.kind === "failed") return { outcome: "failed", reason: round.reason, healed: 0, left: [] };
+  const left = [...foundIds(round)];
+  const note = round.kind === "planned" ? round.note : undefined;
+  const reason = note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`);
+  return { outcome: left.length === 0 ? "healed" : "left", reason, healed: healedIn(round), left };
 }
 
 /** The report and the marker of this boot. A full disk must not fail a boot: they are written to /run instead. */

@@ -1,28 +1,37 @@
-import { copyFile, open } from "node:fs/promises";
 import { join } from "node:path";
-import { diagnoseOffline } from "../diagnose/offline.ts";
-import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { classById } from "../classes/index.ts";
+import { toFinding } from "../diagnose/from-logs.ts";
+import { diagnoseOffline, offlineDiagnosis, offlineSnapshot } from "../diagnose/offline.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { absentRuntime } from "../heal/execution/runtime-access.ts";
+import { recordStore } from "../heal/files/record-store.ts";
+import { type RunOptions, run } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
-import { openContainerd } from "../runtime/containerd.ts";
+import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
+import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
 import { observeOffline } from "../snapshot/observe-offline.ts";
+import type { OfflineFacts } from "../snapshot/types/offline.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
 import { type ChosenRecord, chooseRecords } from "./repair-choice.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
-export interface RepairOptions {
+export interface RepairOptions extends Pick<RunOptions, "session" | "cniCacheDir"> {
   readonly files: RuntimeFiles;
+  readonly node: string;
   readonly hostRoot: string;
-  readonly cniCacheDir: string;
   readonly runDir: string;
-  readonly session: SessionOptions;
   readonly deadlineMs: number;
 }
 
 export type RepairPlan =
   | { readonly kind: "nothing"; readonly reason: string }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "plan"; readonly metadataPath: string; readonly remove: readonly ChosenRecord[] };
+  | {
+      readonly kind: "plan";
+      readonly metadataPath: string;
+      readonly remove: readonly ChosenRecord[];
+      readonly planned: Planned;
+    };
 
 /** Reads the records without containerd and returns those that prevent its start. Changes nothing. */
 export async function planRepair(options: RepairOptions): Promise<RepairPlan> {
@@ -35,10 +44,11 @@ export async function planRepair(options: RepairOptions): Promise<RepairPlan> {
   const choice = chooseRecords(facts.metadata.value, facts.processes);
   if (choice.kind === "refused") return choice;
   if (choice.remove.length === 0) return { kind: "nothing", reason: "no record keeps the runtime from starting" };
-  return { kind: "plan", metadataPath: facts.metadata.value.path, remove: choice.remove };
+  const planned = await scanNode(pipelineOver(options, () => Promise.resolve(facts)));
+  return { kind: "plan", metadataPath: facts.metadata.value.path, remove: choice.remove, planned };
 }
 
-function offlineFacts({ files, hostRoot, cniCacheDir }: RepairOptions) {
+function offlineFacts({ files, hostRoot, cniCacheDir }: RepairOptions): Promise<OfflineFacts> {
   return observeOffline({
     hostRoot,
     containerdRoot: files.root,
@@ -48,59 +58,101 @@ function offlineFacts({ files, hostRoot, cniCacheDir }: RepairOptions) {
   });
 }
 
+/** The operator asked for the removal of exactly these records; whatever else the node has is left alone. */
+function pipelineOver({ node }: RepairOptions, observe: () => Promise<OfflineFacts>): ScanOptions {
+  let findings: readonly Finding[] = [];
+  const policy = (): HealPolicy => ({
+    minAgeMs: 0,
+    inflightGraceMs: 0,
+    volumeAttachmentAgeMs: 0,
+    only: [],
+    skip: [],
+    allDead: false,
+    cap: DEFAULT_CAP,
+    consented: new Set(findings.map(({ class: of }) => of)),
+  });
+  return {
+    observe: async () => {
+      const facts = await observe();
+      findings = refusedBy(facts);
+      return offlineSnapshot(facts, node);
+    },
+    policy,
+    diagnose: (snapshot, allowed) => offlineDiagnosis(snapshot, findings, allowed),
+  };
+}
+
+function refusedBy({ metadata, processes }: OfflineFacts): readonly Finding[] {
+  if (metadata.status !== "read") return [];
+  const choice = chooseRecords(metadata.value, processes);
+  if (choice.kind === "refused") return [];
+  return choice.remove.flatMap(({ id, store, class: of, reason }) => {
+    const failureClass = classById(of);
+    if (failureClass === undefined) return [];
+    const found = toFinding(failureClass, {
+      severity: "critical",
+      subject: { type: "record", name: id },
+      summary: reason,
+      evidence: [{ source: "metadata file", fact: reason }],
+      blocks: ["the next start of the runtime"],
+      cure: [{ kind: "delete-record", record: id, store }],
+    });
+    return [found];
+  });
+}
+
 export type Repaired =
   | { readonly kind: "repaired"; readonly removed: number; readonly copy: string }
   | { readonly kind: "failed"; readonly reason: string };
 
-const CALL_MS = 30_000;
-
 /** Removes the chosen records through containerd's own API, with CRI disabled; the file is copied first. */
-export async function repair(plan: RepairPlan & { readonly kind: "plan" }, options: RepairOptions): Promise<Repaired> {
-  const session = await openHealSession(options.session);
-  if (!session.ok) return { kind: "failed", reason: `${session.refusal.message} ${session.refusal.next}` };
-  const { journal, stateDir } = session.value;
+export async function repair(
+  { planned, metadataPath }: RepairPlan & { readonly kind: "plan" },
+  options: RepairOptions,
+): Promise<Repaired> {
+  const deadline = AbortSignal.timeout(options.deadlineMs);
+  const records = recordStore({
+    path: metadataPath,
+    start: () => borrowRuntime(options.files, join(options.runDir, "borrowed"), deadline, "records-only"),
+  });
+  const failure = new AbortController();
+  let last: OfflineFacts | undefined;
+  const observe = async (): Promise<OfflineFacts> => {
+    // containerd has to end before its database is read.
+    await records.close();
+    last = await offlineFacts(options);
+    return last;
+  };
   try {
-    const copy = join(stateDir.root, `meta.db.${new Date().toISOString().replaceAll(":", "-")}`);
-    await copySynced(resolveOnHost(options.hostRoot, plan.metadataPath, "follow"), copy);
-    const deadline = AbortSignal.timeout(options.deadlineMs);
-    const borrowed = await borrowRuntime(options.files, join(options.runDir, "borrowed"), deadline, "records-only");
-    if (borrowed.kind === "failed") return { kind: "failed", reason: borrowed.reason };
-    const containerd = openContainerd(borrowed.runtime.endpoint.replace("unix://", ""));
-    try {
-      for (const record of plan.remove) {
-        const entry = await journal.begin({
-          finding: `${record.class}/${record.id}`,
-          class: record.class,
-          subject: { type: "record", name: record.id },
-          action: { kind: "delete-record", record: record.id, copy },
-        });
-        if (!entry.ok) return { kind: "failed", reason: entry.refusal.message };
-        const call = { timeoutMs: CALL_MS };
-        if (record.store === "containers") await containerd.deleteContainer(record.id, call);
-        else await containerd.deleteSandbox(record.id, call);
-        await journal.done(entry.value, "healed");
-      }
-    } finally {
-      containerd.close();
-      await borrowed.runtime.stop();
-    }
-    const left = diagnoseOffline(await offlineFacts(options)).filter(({ severity }) => severity === "critical");
+    const healed = await run(planned, {
+      ...pipelineOver(options, observe),
+      session: options.session,
+      cniCacheDir: options.cniCacheDir,
+      concurrency: 1,
+      runtime: (_snapshot, access) => ({ ...absentRuntime(access), records }),
+      sinks: {
+        // What stays in the way makes the rest useless.
+        result: ({ outcome }) => {
+          if (outcome !== "healed") failure.abort();
+        },
+        warning: () => undefined,
+      },
+      interruption: { stop: failure.signal, giveUp: new AbortController().signal },
+    });
+    if (!healed.ok) return { kind: "failed", reason: `${healed.refusal.message} ${healed.refusal.next}` };
+    const { results } = healed.value;
+    const unhealed = results.find(({ outcome, undone = [] }) => outcome !== "healed" && undone.length > 0);
+    if (unhealed !== undefined) return { kind: "failed", reason: unhealed.reason ?? unhealed.outcome };
+    const left = last === undefined ? [] : diagnoseOffline(last).filter(({ severity }) => severity === "critical");
     if (left.length > 0) return { kind: "failed", reason: `still in the way: ${left.map(({ id }) => id).join(", ")}` };
-    return { kind: "repaired", removed: plan.remove.length, copy };
+    return {
+      kind: "repaired",
+      removed: results.filter(({ outcome }) => outcome === "healed").length,
+      copy: records.copy() ?? "",
+    };
   } catch (error) {
     return { kind: "failed", reason: describeError(error) };
   } finally {
-    await session.value.close();
-  }
-}
-
-async function copySynced(from: string, to: string): Promise<void> {
-  await copyFile(from, to);
-  const file = await open(to, "r+");
-  try {
-    await file.chmod(0o600);
-    await file.sync();
-  } finally {
-    await file.close();
+    await records.close();
   }
 }

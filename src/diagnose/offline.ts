@@ -39,23 +39,29 @@ export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { r
   const findings = diagnoseOffline(facts).filter(
     (finding) => (only.length === 0 || only.includes(finding.class)) && !skip.includes(finding.class),
   );
-  const snapshot = snapshotOf(facts, settings.node);
-  const diagnosis: Diagnosis = {
-    verdict: verdictOf(facts, findings),
+  const snapshot = offlineSnapshot(facts, settings.node);
+  const diagnosis = { ...offlineDiagnosis(snapshot, findings, settings), verdict: verdictOf(facts, findings) };
+  return { snapshot, diagnosis, sandboxes: sandboxCounts(facts) };
+}
+
+/** What is found without the runtime's answers: which sandboxes are dead, kept or pending is unknown. */
+export function offlineDiagnosis(snapshot: Snapshot, findings: readonly Finding[], policy: DiagnosisPolicy): Diagnosis {
+  return {
+    verdict: findings.length > 0 ? "ghosts" : "unknown",
     findings,
     pending: [],
     podCreation: { able: "unknown", blockedPods: [] },
     kept: [],
     advice: adviceFor(snapshot, findings),
     dead: [],
-    view: viewOf(snapshot, settings),
+    view: viewOf(snapshot, policy),
   };
-  return { snapshot, diagnosis, sandboxes: sandboxCounts(facts) };
 }
 
 const NOT_ASKED = "not asked: this is an offline scan";
 
-function snapshotOf(facts: OfflineFacts, node: string): Snapshot {
+/** In the form of a scan that asked the runtime. */
+export function offlineSnapshot(facts: OfflineFacts, node: string): Snapshot {
   return {
     node,
     observedAt: facts.observedAt,

@@ -57,6 +57,8 @@ interface StepData {
      */
     readonly mayCrash?: true;
   };
+  /** Removes a record of a runtime that does not start because of it. */
+  "delete-record": { readonly record: string; readonly store: "containers" | "sandboxes" };
 }
 
 interface HungProcess {
@@ -82,7 +84,7 @@ export type Disruption = "always" | "in-bulk" | "never";
 
 interface StepDefinition<Kind extends StepKind> {
   /** What it changes: the module of heal/steps/ that carries it out, and declares what it needs. */
-  readonly area: "sandboxes" | "files" | "processes" | "pods" | "networks";
+  readonly area: "sandboxes" | "files" | "processes" | "pods" | "networks" | "records";
   readonly words: {
     readonly planned: (step: StepOf<Kind>) => string;
     /** Undefined for steps that only wait. */
@@ -330,20 +332,30 @@ const DEFINITIONS = {
       ),
     ],
   },
+  // While the node has no runtime there is nothing to disrupt.
+  "delete-record": {
+    area: "records",
+    words: {
+      planned: () => "delete the record",
+      done: () => "deleted the record",
+      short: ["delete record", "record deleted"],
+    },
+    disruption: "never",
+    journal: [
+      journalAction(
+        "delete-record",
+        { record: v.string(), copy: absolutePath },
+        { on: ({ record }) => `record ${record}`, did: () => "deleted the record" },
+      ),
+    ],
+  },
 } satisfies { readonly [Kind in StepKind]: StepDefinition<Kind> };
 
 export const STEPS: { readonly [Kind in StepKind]: StepDefinition<Kind> } = DEFINITIONS;
 
-/** The repair of a runtime that does not start journals it; no plan has such a step. */
-const DELETE_RECORD = journalAction(
-  "delete-record",
-  { record: v.string(), copy: absolutePath },
-  { on: ({ record }) => `record ${record}`, did: () => "deleted the record" },
-);
+type Journaled = (typeof DEFINITIONS)[StepKind]["journal"][number];
 
-type Journaled = (typeof DEFINITIONS)[StepKind]["journal"][number] | typeof DELETE_RECORD;
-
-const JOURNALED = [...Object.values(DEFINITIONS).flatMap<Journaled>(({ journal }) => journal), DELETE_RECORD];
+const JOURNALED = Object.values(DEFINITIONS).flatMap<Journaled>(({ journal }) => journal);
 
 /** What the journal announces: a change, with the previous state if it is needed for undo. */
 export const journalActionSchema = v.variant(

@@ -9,7 +9,12 @@ import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { ActionResult } from "./execution/run-action.ts";
 import { type PlanTools, runPlan } from "./execution/run-plan.ts";
-import { cniBinDirsOf, openRuntime, type RuntimeAccess } from "./execution/runtime-access.ts";
+import {
+  cniBinDirsOf,
+  openRuntime,
+  type RuntimeAccess,
+  type RuntimeAccessOptions,
+} from "./execution/runtime-access.ts";
 import { type HealSession, openHealSession, type SessionOptions } from "./execution/session.ts";
 import { stormBrake } from "./execution/storm-brake.ts";
 import { DEFAULT_WAITS, type Interruption, uninterrupted, type Waits } from "./execution/waits.ts";
@@ -25,6 +30,8 @@ export interface RunOptions extends ScanOptions {
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
+  /** Access to the runtime of a snapshot; by default the one that was observed. */
+  readonly runtime?: (snapshot: Snapshot, options: RuntimeAccessOptions) => RuntimeAccess;
   /** Missing if nothing in the cluster may be changed. */
   readonly cluster?: OpenCluster;
   readonly interruption?: Interruption;
@@ -73,7 +80,10 @@ export async function run(shown: Planned, options: RunOptions): Promise<Outcome<
       }
       const plan = options.narrow?.(planned) ?? planned.plan;
       sinks.begin?.(plan, session.recoveries);
-      const healing = await healInRounds({ snapshot: planned.snapshot, plan }, { ...options, session, runtime });
+      const healing = await healInRounds(
+        { snapshot: planned.snapshot, plan },
+        { ...options, session, opened: runtime },
+      );
       for (const warning of session.journal.warnings) sinks.warning(warning);
       return ok(healing);
     } finally {
@@ -87,7 +97,7 @@ export async function run(shown: Planned, options: RunOptions): Promise<Outcome<
 interface RoundOptions extends Omit<RunOptions, "session"> {
   readonly session: HealSession;
   /** Opened before, to read while the session was being opened. */
-  readonly runtime: RuntimeAccess;
+  readonly opened: RuntimeAccess;
 }
 
 /**
@@ -117,7 +127,7 @@ async function healInRounds(
   };
   let { plan, snapshot } = first;
   for (let round = 1; ; round++) {
-    const runtime = round === 1 ? options.runtime : runtimeFor(snapshot, options);
+    const runtime = round === 1 ? options.opened : runtimeFor(snapshot, options);
     try {
       results.push(...(await runPlan(plan, toolsFor(snapshot, runtime, options, interruption), running)));
     } finally {
@@ -190,14 +200,14 @@ function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
 
 function runtimeFor(
   snapshot: Snapshot,
-  {
-    session,
-    cniCacheDir,
-    waits,
-  }: Pick<RunOptions, "cniCacheDir" | "waits"> & { readonly session: { hostRoot: string } },
+  { session, cniCacheDir, waits, runtime = openRuntime }: RuntimeSource,
 ): RuntimeAccess {
-  return openRuntime(snapshot, { hostRoot: session.hostRoot, cniCacheDir, waits });
+  return runtime(snapshot, { hostRoot: session.hostRoot, cniCacheDir, waits });
 }
+
+type RuntimeSource = Pick<RunOptions, "cniCacheDir" | "waits" | "runtime"> & {
+  readonly session: { readonly hostRoot: string };
+};
 
 function toolsFor(
   snapshot: Snapshot,

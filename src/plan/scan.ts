@@ -18,6 +18,8 @@ export interface ScanOptions {
   readonly observe: () => Promise<Snapshot>;
   /** By the first snapshot of the run. */
   readonly policy: (first: Snapshot) => HealPolicy;
+  /** Replaces the diagnosis by the runtime's answers, on a node whose runtime does not run. */
+  readonly diagnose?: (snapshot: Snapshot, policy: HealPolicy) => Diagnosis;
   /** Limits what was found, for example to the targets of the command line. */
   readonly select?: (diagnosis: Diagnosis) => Diagnosis;
 }
@@ -34,13 +36,13 @@ const NOTHING: Plan = { actions: [], leftAlone: [] };
 
 /** Observe, diagnose, plan: the way of every scan. Changes nothing. */
 export async function scanNode(
-  { observe, policy, select = (diagnosis) => diagnosis }: ScanOptions,
+  { observe, policy, diagnose: diagnosed = diagnose, select = (diagnosis) => diagnosis }: ScanOptions,
   within?: ScannedWithin,
 ): Promise<Planned> {
   const startedAtMs = performance.now();
   const snapshot = await observe();
   const allowed = policy(within?.first ?? snapshot);
-  const found = select(diagnose(snapshot, duringRun(allowed, within?.first, snapshot)));
+  const found = select(diagnosed(snapshot, duringRun(allowed, within?.first, snapshot)));
   const diagnosis = within?.amend?.(found, snapshot) ?? found;
   const plan = await planFor(diagnosis, allowed);
   return { snapshot, diagnosis, plan, startedAtMs, seconds: (performance.now() - startedAtMs) / 1000 };

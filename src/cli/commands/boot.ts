@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { type BootOptions, bootOnce } from "../../boot/boot.ts";
-import { type BootPlan, planBoot } from "../../boot/boot-plan.ts";
+import { type BootOptions, type BootPlan, bootOnce, planBoot } from "../../boot/boot.ts";
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
 import { startWatchdog } from "../../boot/watchdog.ts";
@@ -157,6 +156,7 @@ async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): 
   }
   const options: RepairOptions = {
     files: found.files,
+    node: settings.node,
     hostRoot: settings.hostRoot,
     cniCacheDir: settings.cniCacheDir,
     runDir: runDirOf(settings),

@@ -38,7 +38,8 @@ export interface FreshFacts {
 
 export interface FactSources {
   readonly root: string;
-  readonly runtime: OurRuntime;
+  /** Missing while it does not run. */
+  readonly runtime?: OurRuntime;
   readonly cniCacheDirs: readonly string[];
   readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
   readonly containerd: ContainerdClient | undefined;

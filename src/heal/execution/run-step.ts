@@ -6,11 +6,12 @@ import type { FileTools } from "../steps/files.ts";
 import type { NetworkTools } from "../steps/networks.ts";
 import type { PodTools } from "../steps/pods.ts";
 import type { ProcessTools } from "../steps/processes.ts";
+import type { RecordTools } from "../steps/records.ts";
 import { SANDBOX_STEPS, type SandboxTools } from "../steps/sandboxes.ts";
 import { attempted, type Runs, type StepResult } from "../steps/step-result.ts";
 
 /** The dependencies of all steps: each area declares its own part. */
-export type StepTools = SandboxTools & FileTools & ProcessTools & PodTools & NetworkTools;
+export type StepTools = SandboxTools & FileTools & ProcessTools & PodTools & NetworkTools & RecordTools;
 
 /** Steps are loaded on demand: most heals only remove, and some load half of Node's library. */
 const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area, StepTools>> } = {
@@ -19,6 +20,7 @@ const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area, StepTools>>
   processes: async () => (await import("../steps/processes.ts")).PROCESS_STEPS,
   pods: async () => (await import("../steps/pods.ts")).POD_STEPS,
   networks: async () => (await import("../steps/networks.ts")).NETWORK_STEPS,
+  records: async () => (await import("../steps/records.ts")).RECORD_STEPS,
 };
 
 /** Executes one step. An error of the runtime is a result, not an exception. */

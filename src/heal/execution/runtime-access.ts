@@ -1,7 +1,9 @@
 import { valueOr } from "../../host/source.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import { type CriClient, openCri } from "../../runtime/cri.ts";
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";
+import type { RecordStore } from "../files/record-store.ts";
 import { type FreshFacts, freshFacts } from "./fresh-facts.ts";
 import { type RemovalVerifier, removalVerifier } from "./removal-verifier.ts";
 import { DEFAULT_WAITS, type Waits } from "./waits.ts";
@@ -17,6 +19,8 @@ export interface RuntimeAccess {
   readonly cniCacheDirs: readonly string[];
   /** Of containers that have ended. */
   readonly logPaths: ReadonlyMap<string, string>;
+  /** The records of a runtime that does not start. */
+  readonly records?: RecordStore;
   close(): void;
 }
 
@@ -60,6 +64,32 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
     },
   };
 }
+
+/**
+ * A node whose runtime does not run: whatever it has is not ready, and only processes can show that something is alive.
+ * No other call succeeds.
+ */
+export function absentRuntime({ hostRoot, cniCacheDir, waits = DEFAULT_WAITS }: RuntimeAccessOptions): RuntimeAccess {
+  const cri: CriClient = {
+    ...openCri(NO_SOCKET),
+    listSandboxStates: () => Promise.resolve([]),
+    listContainers: () => Promise.resolve([]),
+    podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_NOTREADY),
+  };
+  const { queryMs } = waits;
+  const cniCacheDirs = [cniCacheDir];
+  return {
+    cri,
+    containerd: undefined,
+    cniCacheDirs,
+    logPaths: new Map(),
+    facts: freshFacts({ root: hostRoot, cniCacheDirs, cri, containerd: undefined, queryMs }),
+    removeVerified: removalVerifier({ cri, containerd: undefined, queryMs }),
+    close: () => cri.close(),
+  };
+}
+
+const NO_SOCKET = "/dev/null";
 
 /** The runtime's plugin directories, from its configuration or its status. */
 export function cniBinDirsOf({ cni, cri }: Pick<Snapshot, "cni" | "cri">): readonly string[] {

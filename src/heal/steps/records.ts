@@ -1,0 +1,33 @@
+import type { Finding } from "../../evidence/finding.ts";
+import { reason } from "../../evidence/reason.ts";
+import type { StepOf } from "../../evidence/step.ts";
+import type { HealContext } from "../execution/session.ts";
+import type { RecordStore } from "../files/record-store.ts";
+import { failed, journaled, type Runs, type StepResult } from "./step-result.ts";
+
+export interface RecordTools extends HealContext {
+  readonly records?: RecordStore;
+}
+
+const CALL_MS = 30_000;
+
+/** Through containerd's own API: no record is edited behind its back. */
+async function deleteRecord(
+  { record, store }: StepOf<"delete-record">,
+  finding: Finding,
+  tools: RecordTools,
+): Promise<StepResult> {
+  const opened = await tools.records?.open(tools);
+  if (opened?.kind !== "open") {
+    return failed(reason("runtime-error", opened?.reason ?? "no runtime was started over these records"));
+  }
+  const { containerd, copy } = opened;
+  return await journaled(tools, finding, { kind: "delete-record", record, copy }, async () => {
+    const call = { timeoutMs: CALL_MS };
+    if (store === "containers") await containerd.deleteContainer(record, call);
+    else await containerd.deleteSandbox(record, call);
+    return { kind: "done" };
+  });
+}
+
+export const RECORD_STEPS: Runs<"records", RecordTools> = { "delete-record": deleteRecord };
