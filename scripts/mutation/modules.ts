@@ -59,9 +59,10 @@ export const MODULES: readonly MutatedModule[] = [
   },
   {
     name: "steps",
-    sources: ["src/heal/steps/*.ts"],
+    sources: ["src/heal/steps/*.ts", "src/host/poll.ts"],
     tests: [
       "test/heal/steps/*.test.ts",
+      "test/host/poll.test.ts",
       "test/heal/execution/run-action.test.ts",
       "test/heal/execution/follow-ups.test.ts",
       "test/heal/execution/node-ready.test.ts",

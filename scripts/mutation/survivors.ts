@@ -108,17 +108,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length >= 0", reason: UNSEEN_SYNC },
   { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length <= 0", reason: UNSEEN_SYNC },
   {
-    file: "src/heal/steps/sandboxes.ts",
-    change: "performance.now() < deadline -> performance.now() <= deadline",
-    reason: DEADLINE_ITSELF,
-  },
-  {
-    file: "src/heal/steps/processes.ts",
-    change: "performance.now() < deadline -> performance.now() <= deadline",
-    reason: DEADLINE_ITSELF,
-  },
-  {
-    file: "src/heal/steps/pods.ts",
+    file: "src/host/poll.ts",
     change: "performance.now() < deadline -> performance.now() <= deadline",
     reason: DEADLINE_ITSELF,
   },

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stringify } from "smol-toml";
 import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
+import { pollUntil } from "../host/poll.ts";
 import { readTail } from "../host/tail.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -120,12 +121,11 @@ async function answers(
   borrowedWith: BorrowedWith,
 ): Promise<"answers" | "too late"> {
   const call = { timeoutMs: 2000, signal: deadline };
-  while (!deadline.aborted) {
-    if (await (borrowedWith === "cri" ? answersCri(socket, call) : listsTasks(socket, call))) return "answers";
-    // Not up yet: retried until the deadline, while its exit is watched.
-    await sleep(POLL_MS);
-  }
-  return "too late";
+  const isUp = async (): Promise<true | undefined> =>
+    (await (borrowedWith === "cri" ? answersCri(socket, call) : listsTasks(socket, call))) || undefined;
+  // Its exit is watched meanwhile.
+  const timing = { everyMs: POLL_MS, timeoutMs: Number.POSITIVE_INFINITY, stop: deadline, sleep };
+  return (await pollUntil(isUp, timing)) === true ? "answers" : "too late";
 }
 
 async function listsTasks(socket: string, call: CallOptions): Promise<boolean> {

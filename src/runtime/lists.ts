@@ -1,8 +1,8 @@
+import { mapLimited } from "../host/map-limited.ts";
 import type { ContainerFilter, CriClient, PodSandboxFilter } from "./cri.ts";
 import { RuntimeError } from "./errors.ts";
 import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";
 import type { CallOptions } from "./grpc.ts";
-import { mapLimited } from "./map-limited.ts";
 
 /** A pod that may have sandboxes here. CRI can filter by label, but cannot list the values of a label. */
 export interface PodHint {

@@ -1,4 +1,5 @@
 import { parseJson, property } from "../host/json.ts";
+import { mapLimited } from "../host/map-limited.ts";
 import type { Oddity } from "../host/source.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import { RuntimeError } from "../runtime/errors.ts";
@@ -6,7 +7,6 @@ import type { Container } from "../runtime/gen/containerd/containers.ts";
 import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { type Process, Status } from "../runtime/gen/containerd/tasks.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
-import { mapLimited } from "../runtime/map-limited.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types/runtime.ts";
 
 /** Reads containerd's own records of the `k8s.io` namespace. Throws RuntimeError. */

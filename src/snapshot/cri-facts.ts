@@ -1,4 +1,5 @@
 import { parseJson, property } from "../host/json.ts";
+import { mapLimited } from "../host/map-limited.ts";
 import { type Oddity, read, type Source } from "../host/source.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
@@ -10,7 +11,6 @@ import {
 } from "../runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
-import { mapLimited } from "../runtime/map-limited.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";
 import type {
   CniDirs,

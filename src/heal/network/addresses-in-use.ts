@@ -1,6 +1,6 @@
+import { mapLimited } from "../../host/map-limited.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { mapLimited } from "../../runtime/map-limited.ts";
 import type { Waits } from "../execution/waits.ts";
 
 export interface ReadyAddressTools {

@@ -3,6 +3,7 @@ import type { Finding } from "../../evidence/finding.ts";
 import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { pollUntil } from "../../host/poll.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
@@ -164,12 +165,8 @@ async function answersAgain(
   { waits, sleep }: RestartDaemonTools,
   probeDaemon: () => Promise<MultusDaemon | undefined>,
 ): Promise<boolean> {
-  const deadline = performance.now() + waits.socketMs;
-  while (performance.now() < deadline) {
-    if ((await probeDaemon())?.state === "answers") return true;
-    await sleep(PROBE_PAUSE_MS);
-  }
-  return false;
+  const answers = async (): Promise<true | undefined> => (await probeDaemon())?.state === "answers" || undefined;
+  return (await pollUntil(answers, { everyMs: PROBE_PAUSE_MS, timeoutMs: waits.socketMs, sleep })) === true;
 }
 
 export interface RestartPodTools extends JournalTools, ApiTools, CrashTools {

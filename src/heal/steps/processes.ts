@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
 import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
+import { mapLimited } from "../../host/map-limited.ts";
+import { pollUntil } from "../../host/poll.ts";
 import { printable } from "../../host/printable.ts";
 import { valueOr } from "../../host/source.ts";
 import { errorCode } from "../../host/system-error.ts";
@@ -12,7 +14,6 @@ import { readNodeReadiness } from "../../kube/node-readiness.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { mapLimited } from "../../runtime/map-limited.ts";
 import { comparePidNamespace } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types/processes.ts";
@@ -89,37 +90,32 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
  * fails, too, the sandbox gets listed, and is a separate finding.
  */
 async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<void> {
-  const deadline = performance.now() + tools.waits.rollbackMs;
-  while (performance.now() < deadline) {
+  const isListedOrGone = async (): Promise<true | undefined> => {
     tools.facts.renew();
-    if ((await tools.facts.sandbox(sandboxId)) !== undefined) return;
+    if ((await tools.facts.sandbox(sandboxId)) !== undefined) return true;
     const known = await tools.facts.containerd();
     const records = [...(known?.records ?? []), ...(known?.sandboxes ?? [])];
-    if (!records.some(({ id }) => id === sandboxId)) return;
-    await tools.sleep(ROLLBACK_POLL_MS);
-  }
+    return !records.some(({ id }) => id === sandboxId) || undefined;
+  };
+  const { waits, sleep } = tools;
+  await pollUntil(isListedOrGone, { everyMs: ROLLBACK_POLL_MS, timeoutMs: waits.rollbackMs, sleep });
 }
 
 /** containerd notices that a shim is gone and starts another one for a moment, which removes pause. */
 async function untilCleanedUp(sandboxId: string, tools: EndProcessTools): Promise<void> {
-  const deadline = performance.now() + tools.waits.rollbackMs;
-  while (performance.now() < deadline) {
+  const isCleanedUp = async (): Promise<true | undefined> => {
     const facts = await processesNow(tools);
     const isLeft =
       facts?.shims.some(({ id }) => id === sandboxId) === true || facts?.byContainer.has(sandboxId) === true;
-    if (!isLeft) return;
-    await tools.sleep(POLL_MS);
-  }
+    return !isLeft || undefined;
+  };
+  await pollUntil(isCleanedUp, { everyMs: POLL_MS, timeoutMs: tools.waits.rollbackMs, sleep: tools.sleep });
 }
 
 async function hasEnded(step: EndProcess, tools: EndProcessTools): Promise<boolean> {
-  const deadline = performance.now() + tools.waits.termMs;
-  while (performance.now() < deadline) {
-    const left = await treeOf(step, tools);
-    if (left !== undefined && left.length === 0) return true;
-    await tools.sleep(POLL_MS);
-  }
-  return false;
+  const noneLeft = async (): Promise<true | undefined> => (await treeOf(step, tools))?.length === 0 || undefined;
+  const { waits, sleep } = tools;
+  return (await pollUntil(noneLeft, { everyMs: POLL_MS, timeoutMs: waits.termMs, sleep })) === true;
 }
 
 async function treeOf(step: EndProcess, tools: EndProcessTools): Promise<readonly ProcessRef[] | undefined> {

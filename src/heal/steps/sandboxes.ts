@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
 import { type Reason, reason } from "../../evidence/reason.ts";
+import { pollUntil } from "../../host/poll.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -49,17 +50,17 @@ export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools):
   const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
   if (sandbox?.metadata === undefined) return { kind: "healed" };
   const { uid, attempt } = sandbox.metadata;
-  const deadline = performance.now() + tools.waits.kubeletMs;
-  while (performance.now() < deadline && !tools.interruption.stop.aborted) {
+  const isFinished = async (): Promise<true | undefined> => {
     const ofPod = await tools.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, call);
     const isGone = !ofPod.some(({ id }) => id === sandboxId);
     const isReplaced = ofPod.some(
       ({ state, metadata }) => state === PodSandboxState.SANDBOX_READY && (metadata?.attempt ?? 0) > attempt,
     );
-    if (isGone || isReplaced) return { kind: "healed" };
-    await tools.sleep(POLL_MS);
-  }
-  return { kind: "done" };
+    return isGone || isReplaced || undefined;
+  };
+  const { waits, interruption, sleep } = tools;
+  const timing = { everyMs: POLL_MS, timeoutMs: waits.kubeletMs, stop: interruption.stop, sleep };
+  return (await pollUntil(isFinished, timing)) === true ? { kind: "healed" } : { kind: "done" };
 }
 
 export interface StopSandboxTools extends JournalTools, ProofTools {

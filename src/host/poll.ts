@@ -1,0 +1,21 @@
+export interface PollOptions {
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+  /** No further probe after it. */
+  readonly stop?: AbortSignal;
+  readonly sleep: (milliseconds: number) => Promise<unknown>;
+}
+
+/** Probes until a probe returns a value. Undefined after the timeout, or when it was stopped. */
+export async function pollUntil<T>(
+  probe: () => Promise<T | undefined>,
+  { everyMs, timeoutMs, stop, sleep }: PollOptions,
+): Promise<T | undefined> {
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline && stop?.aborted !== true) {
+    const value = await probe();
+    if (value !== undefined) return value;
+    await sleep(everyMs);
+  }
+  return undefined;
+}

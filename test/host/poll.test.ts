@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { pollUntil } from "../../src/host/poll.ts";
+
+/** Probes answer in order, the last one again and again; sleeping is recorded and takes no time. */
+function polled(answers: readonly (string | undefined)[]) {
+  const slept: number[] = [];
+  let probes = 0;
+  return {
+    slept,
+    probes: () => probes,
+    probe: () => Promise.resolve(answers[Math.min(probes++, answers.length - 1)]),
+    sleep: (milliseconds: number) => Promise.resolve(void slept.push(milliseconds)),
+  };
+}
+
+describe("polling", () => {
+  test("ends with the first value, and sleeps between probes only", async () => {
+    const { probe, sleep, slept, probes } = polled([undefined, undefined, "up", "later"]);
+
+    expect(await pollUntil(probe, { everyMs: 7, timeoutMs: 60_000, sleep })).toBe("up");
+
+    expect([probes(), slept]).toEqual([3, [7, 7]]);
+  });
+
+  test("ends without a value after its timeout", async () => {
+    const { probe, probes } = polled([undefined]);
+    const sleep = () => new Promise((resolve) => setTimeout(resolve, 10));
+
+    expect(await pollUntil(probe, { everyMs: 10, timeoutMs: 35, sleep })).toBeUndefined();
+
+    expect(probes()).toBeGreaterThan(1);
+  });
+
+  test.each([
+    ["without time", { timeoutMs: 0 }],
+    ["already stopped", { timeoutMs: 60_000, stop: AbortSignal.abort() }],
+  ])("%s does not probe", async (_what, limits) => {
+    const { probe, sleep, probes } = polled(["up"]);
+
+    expect(await pollUntil(probe, { everyMs: 1, sleep, ...limits })).toBeUndefined();
+
+    expect(probes()).toBe(0);
+  });
+
+  test("ends when it is stopped", async () => {
+    const stop = new AbortController();
+    const { probe, probes } = polled([undefined]);
+    const sleep = () => Promise.resolve(stop.abort());
+
+    expect(await pollUntil(probe, { everyMs: 1, timeoutMs: 60_000, stop: stop.signal, sleep })).toBeUndefined();
+
+    expect(probes()).toBe(1);
+  });
+});
