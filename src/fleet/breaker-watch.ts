@@ -1,10 +1,10 @@
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../kube/kube-error.ts";
+import { withApi } from "../kube/with-api.ts";
 import { type BreakerState, CLOSED, decideBreaker, WINDOW_MS } from "./breaker.ts";
 import type { FleetPolicy } from "./fleet-policy.ts";
 import { FRESH_MS, fleetCounts } from "./shared-counts.ts";
 import type { Timing } from "./timing.ts";
-import { withApi } from "./with-api.ts";
 
 export interface BreakerWatchOptions {
   readonly openCluster: OpenCluster;

@@ -1,10 +1,10 @@
 import type { Api } from "../kube/api.ts";
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../kube/kube-error.ts";
+import { withApi } from "../kube/with-api.ts";
 import type { FleetPolicy } from "./fleet-policy.ts";
 import { getLease, type Lease, type LeaseRef, type LeaseWish, writeLease } from "./lease.ts";
 import type { Timing } from "./timing.ts";
-import { withApi } from "./with-api.ts";
 
 /** A heal takes seconds; a holder that has not renewed for this long is dead. */
 const DURATION_SECONDS = 60;

@@ -1,5 +1,6 @@
 /**
  * Why a request to the cluster failed.
+ * - `no-credentials`: there are none; nothing was sent.
  * - `unusable`: the credentials are invalid; nothing was sent.
  * - `unreachable`, `timeout`: there was no response.
  * - `unauthorized`, `forbidden`, `not-found`, `expired`: the server's answer.
@@ -8,6 +9,7 @@
  * - `unreadable`: the response is invalid or too long.
  */
 export type KubeErrorKind =
+  | "no-credentials"
   | "unusable"
   | "unreachable"
   | "timeout"

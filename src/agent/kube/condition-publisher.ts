@@ -1,9 +1,9 @@
 import type { Timing } from "../../fleet/timing.ts";
-import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
 import { publishBackOff } from "../../kube/back-off.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
+import { withApi } from "../../kube/with-api.ts";
 import type { Condition } from "./condition.ts";
 import { patchCondition, readNode } from "./node-condition.ts";
 

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
 import { publishBackOff } from "../../kube/back-off.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/kube-error.ts";
+import { withApi } from "../../kube/with-api.ts";
 import type { AgentEvent } from "../state.ts";
 import type { PublisherOptions } from "./condition-publisher.ts";
 import {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { CONDITION_TYPE, COUNTS_LEASE } from "../../fleet/shared-counts.ts";
-import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import { listAll } from "../../kube/list.ts";
+import { withApi } from "../../kube/with-api.ts";
 import { isSameMachine } from "../../snapshot/same-machine.ts";
 import { deleteCondition, readNode } from "./node-condition.ts";
 
@@ -77,5 +77,5 @@ export async function removeCondition({ openCluster, name }: OwnNode): Promise<K
 
 /** A machine without credentials, or that is not a node of the cluster, has nothing to remove. */
 function isNoCluster({ kind }: KubeError): boolean {
-  return kind === "unusable" || kind === "not-found";
+  return kind === "no-credentials" || kind === "unusable" || kind === "not-found";
 }

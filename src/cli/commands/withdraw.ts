@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { withdraw } from "../../agent/kube/withdraw.ts";
-import { withApi } from "../../fleet/with-api.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
+import { withApi } from "../../kube/with-api.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";

@@ -9,6 +9,7 @@ import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
+import { withApi } from "../../kube/with-api.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
@@ -169,7 +170,9 @@ async function answersAgain(
   return (await pollUntil(answers, { everyMs: PROBE_PAUSE_MS, timeoutMs: waits.socketMs, sleep })) === true;
 }
 
-export interface RestartPodTools extends JournalTools, ApiTools, CrashTools {
+export interface RestartPodTools extends JournalTools, CrashTools {
+  /** Missing if nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
   readonly cri: CrashTools["cri"] & Pick<CriClient, "listPodSandbox">;
   readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
 }
@@ -183,7 +186,16 @@ const DEADLINE_MS = 30_000;
  * back-off; or one whose name is held by a creation that never ends.
  */
 export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
-  return await withApi(tools, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
+  try {
+    return await withApi(tools.cluster, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error;
+    return refused(
+      error.kind === "no-credentials"
+        ? reason("api-missing", "there is no Kubernetes API to ask")
+        : reason("api-unread", `its proof is incomplete: ${error.message}`),
+    );
+  }
 }
 
 async function restartIn(
@@ -287,31 +299,6 @@ async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
     return await asked;
   } catch (error) {
     if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
-    throw error;
-  }
-}
-
-export interface ApiTools {
-  /** Missing if nothing in the cluster may be changed. */
-  readonly cluster?: OpenCluster;
-}
-
-/** Executes a step with the Kubernetes API. Without an API, or without its answer, the step is refused. */
-export async function withApi(
-  { cluster }: ApiTools,
-  deadlineMs: number,
-  take: (api: Api) => Promise<StepResult>,
-): Promise<StepResult> {
-  try {
-    const api = await cluster?.(deadlineMs);
-    if (api === undefined) return refused(reason("api-missing", "there is no Kubernetes API to ask"));
-    try {
-      return await take(api);
-    } finally {
-      api.close();
-    }
-  } catch (error) {
-    if (error instanceof KubeError) return refused(reason("api-unread", `its proof is incomplete: ${error.message}`));
     throw error;
   }
 }

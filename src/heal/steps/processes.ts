@@ -11,6 +11,7 @@ import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { readNodeReadiness } from "../../kube/node-readiness.ts";
+import { withApi } from "../../kube/with-api.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
@@ -238,16 +239,10 @@ export async function nodeReadiness(node: string | undefined, tools: NodeReadyTo
   if (node === undefined) return notAsked("no API server was asked");
   const { kubeletMs, queryMs } = tools.waits;
   try {
-    const api = await tools.cluster?.(kubeletMs + queryMs);
-    if (api === undefined) return notAsked("there is no Kubernetes API to ask");
-    try {
-      return await untilReady(api, node, tools);
-    } finally {
-      api.close();
-    }
+    return await withApi(tools.cluster, kubeletMs + queryMs, (api) => untilReady(api, node, tools));
   } catch (error) {
-    if (error instanceof KubeError) return notAsked(error.message);
-    throw error;
+    if (!(error instanceof KubeError)) throw error;
+    return notAsked(error.kind === "no-credentials" ? "there is no Kubernetes API to ask" : error.message);
   }
 }
 
