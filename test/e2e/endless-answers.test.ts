@@ -1,8 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -10,6 +8,7 @@ import type { NodeReport } from "../../src/report/node-report.ts";
 import { ListContainerMessage } from "../../src/runtime/gen/containerd/containers.ts";
 import { ListPodSandboxResponse, VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { frame } from "../../src/runtime/grpc.ts";
+import { startStub } from "../kube/stub-server.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { GUARD_MS, simulatedNode, UNGHOST } from "./unghost.ts";
@@ -124,7 +123,7 @@ describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
   test("of the API server is aborted", async () => {
     const node = await simulatedNode();
     const ordinary = await scan(node.root);
-    const server = createServer((_request, response) => {
+    const { url, close } = await startStub(() => (response) => {
       response.writeHead(200, { "content-type": "application/json" });
       const chunk = Buffer.alloc(64 * 1024, " ");
       const pour = (): void => {
@@ -134,12 +133,7 @@ describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
       response.on("drain", pour);
       pour();
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const { port } = server.address() as AddressInfo;
+    onTestFinished(close);
     const dir = tempDir();
     onTestFinished(() => dir.remove());
     const kubeconfig = dir.join("config");
@@ -149,7 +143,7 @@ describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
         apiVersion: "v1",
         kind: "Config",
         "current-context": "c",
-        clusters: [{ name: "c", cluster: { server: `http://127.0.0.1:${port}` } }],
+        clusters: [{ name: "c", cluster: { server: url } }],
         users: [{ name: "u", user: {} }],
         contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
       }),

@@ -1,14 +1,19 @@
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import type { TLSSocket } from "node:tls";
 import type { KeyPair } from "../../lab/stub-api/certificates.ts";
 
 export interface Asked {
+  readonly method: string | undefined;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;
   readonly accept: string | undefined;
+  readonly contentType: string | undefined;
+  /** Parsed from JSON; missing if the request has none. */
+  readonly body?: unknown;
   /** Common name of the client's certificate. */
   readonly client: string | undefined;
 }
@@ -30,14 +35,18 @@ export async function startStub(
   tls?: KeyPair & { readonly ca: string },
 ): Promise<StubServer> {
   const asked: Asked[] = [];
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = request.method === "GET" ? "" : await text(request);
     const url = new URL(request.url ?? "/", "http://stub");
     const peer = tls === undefined ? undefined : (request.socket as TLSSocket).getPeerCertificate().subject?.CN;
     const one: Asked = {
+      method: request.method,
       path: url.pathname,
       query: url.searchParams,
       authorization: request.headers.authorization,
       accept: request.headers.accept,
+      contentType: request.headers["content-type"],
+      ...(body === "" ? {} : { body: JSON.parse(body) }),
       client: typeof peer === "string" ? peer : undefined,
     };
     asked.push(one);
@@ -49,10 +58,13 @@ export async function startStub(
     response.writeHead(reply.status ?? 200, { "content-type": "application/json", ...reply.headers });
     response.end(typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body));
   };
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    handle(request, response).catch(() => response.destroy());
+  };
   const server: Server =
     tls === undefined
-      ? createHttp(handle)
-      : createHttps({ ...tls, requestCert: true, rejectUnauthorized: false }, handle);
+      ? createHttp(listener)
+      : createHttps({ ...tls, requestCert: true, rejectUnauthorized: false }, listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
