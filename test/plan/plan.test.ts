@@ -96,7 +96,9 @@ describe("planHealing", () => {
     const plan = planFor(parts, { cap: 2 });
 
     expect(plan.actions).toHaveLength(2);
-    expect(reasons(plan)).toEqual(["over the cap of 2 for one run; heal again"]);
+    expect(plan.leftAlone.map(({ reason }) => reason)).toEqual([
+      { code: "over-cap", text: "over the cap of 2 for one run; heal again" },
+    ]);
   });
 
   test("is deterministic", () => {
