@@ -26,7 +26,7 @@ export type Reply =
 export interface StubServer {
   readonly url: string;
   readonly asked: readonly Asked[];
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** An API server with the test's answers, over TLS if it has a certificate. */
