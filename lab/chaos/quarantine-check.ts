@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
+import { stateDirLayout } from "../../src/heal/files/state-layout.ts";
 import { readHistory } from "../../src/heal/journal/history.ts";
 import type { LabNode } from "../node.ts";
 

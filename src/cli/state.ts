@@ -1,16 +1,10 @@
-import { join } from "node:path";
 import type { SessionOptions } from "../heal/execution/session.ts";
 import type { Actor } from "../heal/journal/entry.ts";
 import { ownIdentity } from "../heal/locks/run-lock.ts";
-import { type NodeSettings } from "./settings/read.ts";
+import { type NodeSettings, stateDirOf } from "./settings/read.ts";
 
 /** How long to wait for another unghost that is changing this node. */
 const LOCK_WAIT_MS = 30_000;
-
-/** The state directory is on the host: a container's own would be lost with it. */
-export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">): string {
-  return join(hostRoot, stateDir);
-}
 
 /** A session with the real clock, random numbers and identity. */
 export function sessionOptions(

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { openHealSession } from "../../src/heal/execution/session.ts";
-import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
+import { stateDirLayout } from "../../src/heal/files/state-layout.ts";
 import { isOpen, readHistory } from "../../src/heal/journal/history.ts";
 import type { Recovery } from "../../src/heal/journal/recover.ts";
 import { otherFileSystem, sessionOf, valueOf } from "./heal-fixture.ts";

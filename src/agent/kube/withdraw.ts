@@ -7,7 +7,7 @@ import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import { listAll } from "../../kube/list.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { isSameMachine } from "../../snapshot/same-machine.ts";
-import { deleteCondition, readNode } from "./node-condition.ts";
+import { deleteCondition, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {
   readonly namespace: string;

@@ -15,9 +15,9 @@ import { count } from "../../report/text.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
-import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
-import { sessionOptions, stateDirOf } from "../state.ts";
+import { sessionOptions } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
 export const bootCommand = buildCommand<BootFlags, [], Context>({

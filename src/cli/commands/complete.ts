@@ -1,15 +1,14 @@
 import { readdirSync } from "node:fs";
 import { classes } from "../../classes/index.ts";
-import { stateDirLayout } from "../../heal/files/state-dir.ts";
+import { stateDirLayout } from "../../heal/files/state-layout.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/history.ts";
 import { printable } from "../../host/printable.ts";
 import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/natural-order.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { resolveSettings } from "../settings/read.ts";
+import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { kebab } from "../settings/table.ts";
-import { stateDirOf } from "../state.ts";
 import { SHELLS } from "./completion.ts";
 import { COMMAND_NAMES, commandNamed } from "./index.ts";
 

@@ -16,9 +16,8 @@ import { formatDocument } from "../../report/format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { policyFrom, readAgentPolicy } from "../settings/policy.ts";
-import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, sourceFlags } from "../settings/table.ts";
-import { stateDirOf } from "../state.ts";
 import { VERSION } from "../version.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 

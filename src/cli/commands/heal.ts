@@ -25,10 +25,10 @@ import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { list, onOff } from "../settings/kinds.ts";
-import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
-import { sessionOptions, stateDirOf } from "../state.ts";
+import { sessionOptions } from "../state.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 

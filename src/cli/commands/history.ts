@@ -11,9 +11,8 @@ import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { positive } from "../settings/kinds.ts";
-import { resolveSettings } from "../settings/read.ts";
+import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, stateFlags } from "../settings/table.ts";
-import { stateDirOf } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
 const historyFlags = {

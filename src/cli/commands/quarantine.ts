@@ -19,9 +19,9 @@ import { askYesNo } from "../ask.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
-import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, stateFlags } from "../settings/table.ts";
-import { sessionOptions, stateDirOf } from "../state.ts";
+import { sessionOptions } from "../state.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
 const quarantineFlags = {

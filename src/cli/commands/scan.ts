@@ -1,23 +1,19 @@
-import { statSync } from "node:fs";
 import { buildCommand } from "@stricli/core";
 import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
-import { stateDirLayout } from "../../heal/files/state-dir.ts";
-import type { UnderWay } from "../../heal/journal/in-flight.ts";
-import { type LiveRun, ownIdentity } from "../../heal/locks/run-lock.ts";
+import { mayBeLocked } from "../../heal/files/state-layout.ts";
+import type { LiveRun } from "../../heal/locks/run-lock.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
-import { asBeingHealed } from "../../report/being-healed.ts";
 import { buildReport } from "../../report/build.ts";
-import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
+import type { NodeReport } from "../../report/node-report.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
-import { type NodeSettings, parseGiven, resolveSettings } from "../settings/read.ts";
+import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showOneLine, showReport, type TableShape, takeLayout } from "../show-report.ts";
-import { stateDirOf } from "../state.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
 import { watchScan } from "../watch-scan.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
@@ -106,7 +102,9 @@ async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanEx
   const found = withPlans ? (await import("../../report/plan.ts")).withPlan(report, plan) : report;
   // A heal may have started, or ended, while the node was read.
   const beside = beforeScan ?? (await runBeside(settings));
-  return beside === undefined ? found : await withHealingBeside(found, beside);
+  if (beside === undefined) return found;
+  const { withHealingBeside } = await import("../healing-beside.ts");
+  return await withHealingBeside(found, beside);
 }
 
 /** The named targets, and other findings that block the named pods. */
@@ -117,52 +115,7 @@ function withBlocking(diagnosis: Diagnosis): Diagnosis {
 /** The run that is changing this node, if any. Without one, nothing is loaded. */
 async function runBeside(settings: NodeSettings): Promise<LiveRun | undefined> {
   const stateDir = stateDirOf(settings);
-  if (!isNamed(stateDirLayout(stateDir).lock)) return undefined;
-  const { findLiveRun } = await import("../../heal/journal/in-flight.ts");
-  return await findLiveRun(stateDir, process.getuid?.() ?? 0, ownIdentity());
-}
-
-/** The report, with subjects of that run under the class by which it heals them. */
-async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<NodeReport> {
-  const { sandboxesUnderWay } = await import("../../heal/journal/in-flight.ts");
-  let underWay: ReadonlyMap<string, UnderWay>;
-  try {
-    underWay = await sandboxesUnderWay(run);
-  } catch {
-    // If the journal is unreadable the findings stay unchanged; the writer of the journal reports the error.
-    return report;
-  }
-  return asBeingHealed(report, (sandboxId, found) => {
-    const treated = underWay.get(sandboxId);
-    return treated === undefined ? undefined : beingHealed(found, treated);
-  });
-}
-
-function beingHealed(reported: ReportedFinding, { finding, class: classId, pid, since }: UnderWay): ReportedFinding {
-  const { plan: _overtaken, ...found } = reported;
-  return {
-    ...found,
-    id: finding,
-    class: classId,
-    summary: `unghost (process ${pid}) is healing it right now`,
-    evidence: [
-      { source: "unghost journal", fact: `process ${pid} began its last step for this sandbox at ${since}` },
-      { source: "scan", fact: `half-healed, it matches ${found.class}` },
-      ...found.evidence,
-    ],
-    treatment: {
-      automatic: true,
-      reversible: false,
-      steps: [`leave it to process ${pid}, and scan again when that has ended`],
-    },
-  };
-}
-
-/** A run that has ended left its lock file empty. */
-function isNamed(lock: string): boolean {
-  try {
-    return statSync(lock).size > 0;
-  } catch {
-    return false;
-  }
+  if (!mayBeLocked(stateDir)) return undefined;
+  const { findRunBeside } = await import("../healing-beside.ts");
+  return await findRunBeside(stateDir);
 }

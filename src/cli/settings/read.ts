@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as v from "valibot";
 import { findHostRoot } from "../../host/host-root.ts";
 import { errorCode } from "../../host/system-error.ts";
@@ -119,4 +120,9 @@ const COMPLETE: ReadonlySet<string> = new Set(["raw_check", "raw_transform", "pa
 
 export function problemAt(place: string, { type, message }: v.BaseIssue<unknown>, value: unknown): string {
   return `${place}: ${message}${COMPLETE.has(type) ? "" : `, got ${quoted(value)}`}`;
+}
+
+/** The state directory is on the host: a container's own would be lost with it. */
+export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">): string {
+  return join(hostRoot, stateDir);
 }

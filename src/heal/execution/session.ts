@@ -1,6 +1,7 @@
 import { describeError } from "../../host/system-error.ts";
 import { ensureRoom, type RoomNeeded } from "../files/disk-space.ts";
-import { findStateDir, openStateDir, type StateDir } from "../files/state-dir.ts";
+import { findStateDir, openStateDir } from "../files/state-dir.ts";
+import { type StateDir } from "../files/state-layout.ts";
 import { type Actor, journalIds } from "../journal/entry.ts";
 import { isOpen } from "../journal/history.ts";
 import { type Journal, openJournal } from "../journal/journal.ts";

@@ -1,28 +1,11 @@
 import type { Stats } from "node:fs";
 import { chmod, lstat, mkdir } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname } from "node:path";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { refusalIfFull } from "./disk-space.ts";
 import { syncDirectory } from "./durable-files.ts";
-
-/** The directory of unghost's persistent state. Rotated journals are beside the journal: journal.1, … */
-export interface StateDir {
-  readonly root: string;
-  readonly journal: string;
-  readonly quarantine: string;
-  readonly lock: string;
-}
-
-export function stateDirLayout(root: string): StateDir {
-  const absolute = resolve(root);
-  return {
-    root: absolute,
-    journal: join(absolute, "journal"),
-    quarantine: join(absolute, "quarantine"),
-    lock: join(absolute, "lock"),
-  };
-}
+import { type StateDir, stateDirLayout } from "./state-layout.ts";
 
 /** Checks without creating anything. Returns undefined if unghost has never changed anything here. */
 export async function findStateDir(root: string, uid: number): Promise<Outcome<StateDir | undefined>> {

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import type { JournalAction } from "../../evidence/step.ts";
 import { describeError } from "../../host/system-error.ts";
 import { syncDirectory } from "../files/durable-files.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import {
   type Actor,

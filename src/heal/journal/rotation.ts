@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { splitLines } from "../../host/split-lines.ts";
 import { errorCode } from "../../host/system-error.ts";
 import { syncDirectory } from "../files/durable-files.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import { isOpen, readHistory } from "./history.ts";
 import { chunksOf, MAX_LINE_BYTES } from "./reader.ts";
 

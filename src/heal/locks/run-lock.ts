@@ -4,7 +4,7 @@ import * as v from "valibot";
 import { parseJson } from "../../host/json.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
 

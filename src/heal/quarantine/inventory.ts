@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "../../host/system-error.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import { isJournalId, type JournalId, timeOf } from "../journal/entry.ts";
 import { type HistoryRecord, isOpen, readHistory } from "../journal/history.ts";
 

@@ -6,7 +6,7 @@ import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import { hasContent, identify, sameIdentity } from "../files/file-identity.ts";
 import type { HeldDirectory } from "../files/held-directory.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import type { JournalId } from "../journal/entry.ts";
 
 /**

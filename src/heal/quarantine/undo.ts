@@ -7,7 +7,7 @@ import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
 import { hasContent, identify } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
-import type { StateDir } from "../files/state-dir.ts";
+import type { StateDir } from "../files/state-layout.ts";
 import type { JournalId } from "../journal/entry.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
 import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
