@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { awaitKubelet } from "../../../src/heal/steps/sandboxes.ts";
+import { SANDBOX_STEPS } from "../../../src/heal/steps/sandboxes.ts";
 import { type PodSandbox, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, fakeTools } from "../fake-node.ts";
-import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
+import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 const POD = { name: "web", namespace: "default", uid: "uid", attempt: 3 };
@@ -35,7 +35,11 @@ async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 
     tools: { interruption: { stop: stop.signal, giveUp: stop.signal } },
   });
   const sleep = () => new Promise((resolve) => setTimeout(resolve, 20));
-  const result = await awaitKubelet(ID, { ...tools, sleep, waits: { ...tools.waits, kubeletMs } });
+  const result = await SANDBOX_STEPS["await-kubelet"]({ kind: "await-kubelet", sandboxId: ID }, FINDING, {
+    ...tools,
+    sleep,
+    waits: { ...tools.waits, kubeletMs },
+  });
   return { result, filters };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { deleteLease } from "../../../src/heal/steps/sandboxes.ts";
+import { SANDBOX_STEPS } from "../../../src/heal/steps/sandboxes.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf, recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";
@@ -22,7 +22,10 @@ async function deleted(node: FakeNode = {}, answer: () => Promise<void> = () => 
     },
   });
   const tools = fakeTools(shop, { tools: { containerd }, ...node });
-  return { ...(await journalOf(shop, deleteLease(ID, FINDING, tools))), asked };
+  return {
+    ...(await journalOf(shop, SANDBOX_STEPS["delete-lease"]({ kind: "delete-lease", leaseId: ID }, FINDING, tools))),
+    asked,
+  };
 }
 
 test("deletes a lease without a reference, and journals it", async () => {

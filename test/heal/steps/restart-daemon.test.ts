@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { restartDaemon } from "../../../src/heal/steps/pods.ts";
+import { POD_STEPS, restartDaemon } from "../../../src/heal/steps/pods.ts";
 import { failed } from "../../../src/host/source.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { containerId } from "../../../src/snapshot/ids.ts";
@@ -157,7 +157,7 @@ describe("restart-daemon", () => {
   });
 
   test("needs nothing when multus has no daemon", async () => {
-    expect(await restartDaemon(STEP, FINDING, fakeTools(shop))).toEqual({ kind: "unneeded" });
+    expect(await POD_STEPS["restart-daemon"](STEP, FINDING, fakeTools(shop))).toEqual({ kind: "unneeded" });
   });
 
   test("probes the socket to see whether the daemon answers", async () => {

@@ -1,13 +1,15 @@
 import { rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Finding } from "../../../src/evidence/finding.ts";
 import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import type { Turn } from "../../../src/heal/execution/turns.ts";
 import { INTERRUPTED } from "../../../src/heal/execution/waits.ts";
-import { removeSandbox, stopSandbox } from "../../../src/heal/steps/sandboxes.ts";
+import { removeSandbox, SANDBOX_STEPS, type SandboxTools } from "../../../src/heal/steps/sandboxes.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import type { SandboxId } from "../../../src/snapshot/ids.ts";
 import { withSlowSync } from "../../support/failing-fs.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeFacts, fakeTools, journalOf } from "../fake-node.ts";
@@ -24,7 +26,11 @@ beforeEach(async () => {
 afterEach(() => shop.remove());
 
 const STEPS = [
-  ["stop", stopSandbox],
+  [
+    "stop",
+    (sandboxId: SandboxId, ...rest: readonly [Finding, SandboxTools]) =>
+      SANDBOX_STEPS["stop-sandbox"]({ kind: "stop-sandbox", sandboxId }, ...rest),
+  ],
   ["remove", removeSandbox],
 ] as const;
 
