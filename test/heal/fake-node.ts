@@ -1,6 +1,5 @@
 import type { FreshFacts } from "../../src/heal/execution/fresh-facts.ts";
 import type { RuntimeAccess } from "../../src/heal/execution/runtime-access.ts";
-import type { HealContext } from "../../src/heal/execution/session.ts";
 import type { Turn } from "../../src/heal/execution/turns.ts";
 import {
   DEFAULT_WAITS,
@@ -10,6 +9,7 @@ import {
   type Waits,
 } from "../../src/heal/execution/waits.ts";
 import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
+import type { HealContext } from "../../src/heal/journal/journal.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
 import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";

@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { JournalAction } from "../../src/evidence/step.ts";
-import type { HealContext, SessionOptions } from "../../src/heal/execution/session.ts";
+import type { SessionOptions } from "../../src/heal/execution/session.ts";
 import { type FileIdentity, identifyFile } from "../../src/heal/files/file-identity.ts";
 import { openStateDir } from "../../src/heal/files/state-dir.ts";
 import { type JournalId, journalIds } from "../../src/heal/journal/entry.ts";
+import type { HealContext } from "../../src/heal/journal/journal.ts";
 import { type JournalOptions, openJournal } from "../../src/heal/journal/journal.ts";
 import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
 

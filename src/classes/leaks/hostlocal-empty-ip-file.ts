@@ -33,10 +33,10 @@ export const hostlocalEmptyIpFile: FailureClass = {
   byHand: ["find /var/lib/cni/networks -type f -size 0 -name '*.*': remove those older than the last boot."],
   danger: "An allocation in progress is empty for a moment: without the lock and the boot test a live address is lost.",
   links: ["https://github.com/containernetworking/plugins/tree/main/plugins/ipam/host-local/backend/disk"],
-  detect,
+  detect: detectEmptyFiles,
 };
 
-function detect(view: NodeView): readonly Detected[] {
+function detectEmptyFiles(view: NodeView): readonly Detected[] {
   return valueOr(view.snapshot.cni.hostLocal, []).flatMap((network) =>
     network.leases
       .filter((lease) => lease.owner === undefined && isNotBeingAllocated(lease, view))

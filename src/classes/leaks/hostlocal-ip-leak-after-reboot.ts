@@ -79,10 +79,10 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     "https://github.com/containernetworking/plugins/issues/697",
     "https://github.com/containerd/cri/issues/948",
   ],
-  detect,
+  detect: detectLeases,
 };
 
-function detect(view: NodeView): readonly Detected[] {
+function detectLeases(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {
     const [first] = about.leases;
     if (first === undefined) return [];

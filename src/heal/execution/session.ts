@@ -1,10 +1,9 @@
 import { describeError } from "../../host/system-error.ts";
 import { ensureRoom, type RoomNeeded } from "../files/disk-space.ts";
 import { findStateDir, openStateDir } from "../files/state-dir.ts";
-import { type StateDir } from "../files/state-layout.ts";
 import { type Actor, journalIds } from "../journal/entry.ts";
 import { isOpen } from "../journal/history.ts";
-import { type Journal, openJournal } from "../journal/journal.ts";
+import { type HealContext, openJournal } from "../journal/journal.ts";
 import { type Recovery, recoverOpenEntries } from "../journal/recover.ts";
 import { readUnsettled } from "../journal/unsettled.ts";
 import { acquireRunLock, type ProcessIdentity } from "../locks/run-lock.ts";
@@ -92,14 +91,6 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
       "Repair that directory first; until then nothing is changed.",
     );
   }
-}
-
-/** What every change of the node needs: state directory, journal and host root. */
-export interface HealContext {
-  readonly stateDir: StateDir;
-  readonly journal: Journal;
-  /** "/" on the node itself, the mount point of the host in a container. */
-  readonly hostRoot: string;
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { describeError } from "../../host/system-error.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
-import type { HealContext } from "../execution/session.ts";
+import type { HealContext } from "../journal/journal.ts";
 
 /** containerd without CRI, started over the records because of which it does not start with CRI. */
 interface StartedRuntime {

@@ -1,9 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/session.ts";
 import type { JournalId } from "../journal/entry.ts";
-import type { Intent } from "../journal/journal.ts";
+import type { HealContext, Intent } from "../journal/journal.ts";
 import { type Outcome, ok, type Refusal } from "../outcome.ts";
 import { copyTail } from "./copy-file.ts";
 import { syncDirectory } from "./durable-files.ts";

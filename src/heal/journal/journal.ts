@@ -276,3 +276,11 @@ function notWritten(path: string, thrown: unknown): ReturnType<typeof refuse> {
     "Nothing is changed without a journal. Free space or repair that file system, then run unghost again.",
   );
 }
+
+/** What every change of the node needs: state directory, journal and host root. */
+export interface HealContext {
+  readonly stateDir: StateDir;
+  readonly journal: Journal;
+  /** "/" on the node itself, the mount point of the host in a container. */
+  readonly hostRoot: string;
+}

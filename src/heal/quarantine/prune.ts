@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/session.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { HistoryRecord } from "../journal/history.ts";
+import type { HealContext } from "../journal/journal.ts";
 import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
 
 /** By age, or the named ones: naming an entry is the consent to delete files without a journal entry. */

@@ -1,7 +1,6 @@
 import { basename, dirname } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/session.ts";
 import {
   canonicalPath,
   type FileIdentity,
@@ -13,7 +12,7 @@ import {
 } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
 import type { JournalId } from "../journal/entry.ts";
-import type { Intent } from "../journal/journal.ts";
+import type { HealContext, Intent } from "../journal/journal.ts";
 import { type QuarantineAction, settleQuarantine } from "../journal/recover.ts";
 import { type Outcome, ok, type Refusal, refuse } from "../outcome.ts";
 import { moveAway, placesOf } from "./move-away.ts";

@@ -23,10 +23,9 @@ import {
   type ReferenceTools,
   stillReferenced,
 } from "../execution/prove.ts";
-import type { HealContext } from "../execution/session.ts";
 import type { Waits } from "../execution/waits.ts";
 import { canonicalPath, identifyFile, sha256Of } from "../files/file-identity.ts";
-import type { Journal } from "../journal/journal.ts";
+import type { HealContext, Journal } from "../journal/journal.ts";
 import { removeMarker } from "../journal/recover.ts";
 import { withFlock } from "../locks/kernel-lock.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";

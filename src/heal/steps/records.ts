@@ -1,8 +1,8 @@
 import type { Finding } from "../../evidence/finding.ts";
 import { reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
-import type { HealContext } from "../execution/session.ts";
 import type { RecordStore } from "../files/record-store.ts";
+import type { HealContext } from "../journal/journal.ts";
 import { failed, journaled, type Runs, type StepResult } from "./step-result.ts";
 
 export interface RecordTools extends HealContext {

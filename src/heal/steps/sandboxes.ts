@@ -18,11 +18,11 @@ import {
   stillReferenced,
 } from "../execution/prove.ts";
 import type { RemovalVerifier } from "../execution/removal-verifier.ts";
-import type { HealContext } from "../execution/session.ts";
 import { isContention, sharedCause } from "../execution/storm-brake.ts";
 import { type Turn, turnKindOf } from "../execution/turns.ts";
 import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
 import { saveLogs } from "../files/save-logs.ts";
+import type { HealContext } from "../journal/journal.ts";
 import type { Refusal } from "../outcome.ts";
 import {
   failed,
