@@ -158,7 +158,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/keeper/published-state.ts", "its own state, in its own directory of /run"],
   ["src/fleet/lease.ts", "slots and breaker of the fleet"],
   ["src/doctor/permissions.ts", "asks the API for its own permissions"],
-  ["src/child/start-child.ts", "ends its own child processes"],
+  ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],
 ];
 const IMPORT_OF_FS = /\{([^{}]*)\}\s*(?:from|= await import\()\s*"node:fs(?:\/promises)?"/g;

@@ -1,6 +1,6 @@
-import { runSystemCall, SYSTEM_CALL } from "./child/system-call.ts";
 import { restartForCommand } from "./cli/lean-engine.ts";
 import { raisePriority } from "./cli/process-priority.ts";
+import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
 

@@ -396,7 +396,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/debug-node.test.ts",
     tests: "scan finds a ghost",
     broken: "the node's root directory at /host is not found",
-    edits: [{ file: "src/host/host-root.ts", from: "return isNode ? MOUNTED_AT", to: "return !isNode ? MOUNTED_AT" }],
+    edits: [{ file: "src/host/paths.ts", from: "return isNode ? MOUNTED_AT", to: "return !isNode ? MOUNTED_AT" }],
   },
   {
     story: "test/cluster/debug-node.test.ts",
@@ -414,7 +414,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/debug-node.test.ts",
     tests: "Talos' paths",
     broken: "Talos' kubeconfig is not known",
-    edits: [{ file: "src/distributions/talos.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
+    edits: [{ file: "src/host/distributions/index.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
   },
   {
     story: "test/cluster/own-node-only.test.ts",

@@ -6,7 +6,7 @@ import { type SessionOptions, settleEarlierRuns } from "../heal/execution/sessio
 import { DEFAULT_WAITS, type Interruption } from "../heal/execution/waits.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
 import { run } from "../heal/pipeline.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { type ScanOptions, scanNode } from "../plan/scan.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";

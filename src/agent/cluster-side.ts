@@ -1,6 +1,6 @@
 import type { BreakerState } from "../fleet/breaker.ts";
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import {
   type ClusterCredentials,
   type ClusterPlaces,

@@ -3,7 +3,7 @@ import type { FleetAnswer } from "../fleet/gate.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
 import { buildReport } from "../report/build.ts";

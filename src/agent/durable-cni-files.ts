@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import { valueOr } from "../host/source.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError, valueOr } from "../host/source.ts";
 import { type Keeper, openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import type { Store } from "./store.ts";
 
 /** Listen address and output files of the agent. */

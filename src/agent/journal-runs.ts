@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { stateDirLayout } from "../heal/files/state-layout.ts";
-import { errorCode } from "../host/system-error.ts";
+import { errorCode } from "../host/source.ts";
 import { runsIn } from "./heal-runs.ts";
 import type { Store } from "./store.ts";
 

@@ -6,8 +6,7 @@ import { timeOf } from "../heal/journal/entry.ts";
 import type { HistoryRecord } from "../heal/journal/history.ts";
 import { quarantineIds } from "../heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../heal/quarantine/prune.ts";
-import { valueOr } from "../host/source.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError, valueOr } from "../host/source.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 

@@ -1,6 +1,6 @@
 import { open, rename } from "node:fs/promises";
 import { unlinkIfThere } from "../heal/files/durable-files.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
 import type { Watched } from "./store.ts";
 

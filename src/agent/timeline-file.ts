@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { openStateDir } from "../heal/files/state-dir.ts";
 import { readStateDocument } from "../heal/files/state-document.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 import { MAX_POINTS } from "./timeline.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { parseJson } from "../host/json.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
+import { parseJson } from "../host/text.ts";
 
 /** The result of the hook at the last boot; stored in the state directory, or in /run if the disk is full. */
 export const BootReportSchema = v.object({

@@ -1,5 +1,5 @@
-import { failureOf, runChild } from "../child/run-child.ts";
 import { compareVersions, parseVersion, type Version } from "../evidence/versions.ts";
+import { failureOf, runChild } from "../host/child.ts";
 import { readMetadataFile } from "../snapshot/metadata-file.ts";
 import { lastSeenRuntime } from "./last-seen-runtime.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";

@@ -2,9 +2,9 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } f
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stringify } from "smol-toml";
-import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
+import { type ChildEnd, describeEnd, startChild } from "../host/child.ts";
 import { pollUntil } from "../host/poll.ts";
-import { readTail } from "../host/tail.ts";
+import { readTail } from "../host/safe-fs.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { openContainerd } from "../runtime/containerd.ts";

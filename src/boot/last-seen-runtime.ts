@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { writeDurably } from "../heal/files/durable-files.ts";
-import { parseJson } from "../host/json.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
+import { parseJson } from "../host/text.ts";
 import type { Runtime } from "../snapshot/types/runtime.ts";
 
 const SeenSchema = v.object({ name: v.string(), version: v.string() });

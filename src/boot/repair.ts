@@ -6,7 +6,7 @@ import type { Finding } from "../evidence/finding.ts";
 import { absentRuntime } from "../heal/execution/runtime-access.ts";
 import { recordStore } from "../heal/files/record-store.ts";
 import { type RunOptions, run } from "../heal/pipeline.ts";
-import { describeError } from "../host/system-error.ts";
+import { describeError } from "../host/source.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
 import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
 import { observeOffline } from "../snapshot/observe-offline.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { parseToml } from "../host/toml.ts";
 import { hostFiles } from "./install/host-files.ts";
 import { serviceCommand } from "./service-command.ts";

@@ -1,4 +1,4 @@
-import { type Child, startChild } from "../child/start-child.ts";
+import { type Child, startChild } from "../host/child.ts";
 
 /**
  * Kills this process with SIGKILL at the given time if its own timers do not: a hung synchronous call (a file on a

@@ -12,7 +12,7 @@ import {
   UnsatisfiedFlagError,
   UnsatisfiedPositionalError,
 } from "@stricli/core";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { COMPLETE } from "./commands/completion.ts";
 import { type Context, commandNamed, routesFor } from "./commands/index.ts";
 import { ExitCode } from "./exit-codes.ts";

@@ -1,5 +1,5 @@
-import { type Child, type ChildEnd, describeEnd, outputEnded, startChild } from "../child/start-child.ts";
-import { UNITS } from "../distributions/index.ts";
+import { type Child, type ChildEnd, describeEnd, outputEnded, startChild } from "../host/child.ts";
+import { UNITS } from "../host/distributions/index.ts";
 
 const NEWEST_LINES = 50_000;
 const LONGEST_MS = 120_000;

@@ -1,4 +1,4 @@
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { COMMAND_NAMES } from "./commands/index.ts";
 import { didYouMean } from "./settings/suggest.ts";
 

@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
-import { printable } from "../host/printable.ts";
-import { errorCode } from "../host/system-error.ts";
+import { errorCode } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import type { Io } from "./io.ts";
 
 const STDIN = 0;

@@ -1,7 +1,7 @@
 import { classById, classes } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selection, select, type Target, type TargetProblem } from "../diagnose/select.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { didYouMean } from "./settings/suggest.ts";

@@ -7,7 +7,7 @@ import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evi
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { PodEvent } from "../snapshot/types/kubernetes.ts";
 import type { LogLine } from "../snapshot/types/snapshot.ts";
 

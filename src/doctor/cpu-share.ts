@@ -1,4 +1,4 @@
-import { procText } from "../host/proc-fs.ts";
+import { procText } from "../host/proc.ts";
 import { type Check, missing, passed } from "./doctor-report.ts";
 
 /**

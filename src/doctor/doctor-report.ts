@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { count, paint, sentence, type TextOptions, wrap } from "../report/text.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { procLink } from "../host/proc-fs.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { procLink } from "../host/proc.ts";
+import { errorLabel } from "../host/source.ts";
 import { journaldDirectory } from "../snapshot/journald.ts";
 import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";

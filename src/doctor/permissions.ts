@@ -1,4 +1,4 @@
-import { property } from "../host/json.ts";
+import { property } from "../host/text.ts";
 import type { Api } from "../kube/api.ts";
 import { type Check, missing, passed } from "./doctor-report.ts";
 

@@ -1,4 +1,4 @@
-import { readProcFile } from "../host/proc-fs.ts";
+import { readProcFile } from "../host/proc.ts";
 import { type Check, missing, passed } from "./doctor-report.ts";
 
 export interface NeededCapability {

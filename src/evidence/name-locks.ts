@@ -1,5 +1,4 @@
-import type { SandboxId } from "../snapshot/ids.ts";
-import { isFullId, sandboxName } from "../snapshot/ids.ts";
+import { isFullId, type SandboxId, sandboxName } from "../snapshot/ids.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { parseJson } from "../host/json.ts";
+import { parseJson } from "../host/text.ts";
 import type { Api } from "../kube/api.ts";
 import { listAll } from "../kube/list.ts";
 import { countReports, type FleetCounts, type NodeHealth } from "./breaker.ts";

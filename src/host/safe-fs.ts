@@ -10,9 +10,8 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
-import { printable } from "./printable.ts";
-import { failed, type Source } from "./source.ts";
-import { errorLabel } from "./system-error.ts";
+import { errorLabel, failed, type Source } from "./source.ts";
+import { printable } from "./text.ts";
 
 /** Reads of directories and files that may contain anything: links, FIFOs, devices, huge files, names in any bytes. */
 
@@ -186,4 +185,79 @@ export function inodeOf(path: string): string | undefined {
 
 export function describeKind(kind: EntryKind): string {
   return KIND_WORDS[kind];
+}
+
+export type Tail =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "absent" }
+  | { readonly kind: "unreadable"; readonly reason: string };
+
+/** The last bytes of a file, from the first complete line on: the cost does not depend on the file size. */
+export function readTail(path: string, maxBytes: number): Tail {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const code = errorLabel(error);
+    return code === "ENOENT" ? { kind: "absent" } : { kind: "unreadable", reason: `cannot be opened (${code})` };
+  }
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile()) return { kind: "unreadable", reason: "is not a regular file" };
+    const length = Math.min(stats.size, maxBytes);
+    const bytes = Buffer.alloc(length);
+    const got = readSync(fd, bytes, 0, length, stats.size - length);
+    const text = bytes.toString("utf8", 0, got);
+    const isCut = length < stats.size;
+    return { kind: "text", text: isCut ? text.slice(text.indexOf("\n") + 1) : text };
+  } catch (error) {
+    return { kind: "unreadable", reason: `cannot be read (${errorLabel(error)})` };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** One line without its newline. */
+export interface RawLine {
+  readonly number: number;
+  /** Truncated if it is longer than the limit. */
+  readonly bytes: Uint8Array;
+  readonly isCut: boolean;
+  /** False only for the last line of a file that does not end in a newline. */
+  readonly terminated: boolean;
+}
+
+const NEWLINE = 0x0a;
+
+/** Splits a stream of chunks into lines, holding at most `maxBytes` of one in memory. */
+export async function* splitLines(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<RawLine> {
+  let number = 1;
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  const take = (piece: Uint8Array): void => {
+    const room = maxBytes - Math.min(length, maxBytes);
+    if (room > 0 && piece.length > 0) pieces.push(piece.subarray(0, room));
+    length += piece.length;
+  };
+  const line = (terminated: boolean): RawLine => {
+    const found = { number, bytes: Buffer.concat(pieces), isCut: length > maxBytes, terminated };
+    number += 1;
+    pieces = [];
+    length = 0;
+    return found;
+  };
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      take(chunk.subarray(start, end));
+      yield line(true);
+      start = end + 1;
+    }
+    // A stream may reuse its buffer for the next chunk.
+    take(Uint8Array.from(chunk.subarray(start)));
+  }
+  if (length > 0) yield line(false);
 }

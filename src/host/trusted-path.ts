@@ -1,8 +1,8 @@
 import { lstatSync, readlinkSync, type Stats, statfsSync, statSync } from "node:fs";
 import { posix } from "node:path";
-import { hostPath } from "./host-paths.ts";
-import { printable } from "./printable.ts";
-import { errorLabel } from "./system-error.ts";
+import { hostPath } from "./paths.ts";
+import { errorLabel } from "./source.ts";
+import { printable } from "./text.ts";
 
 /**
  * Whether only root can change a path of the node: the file itself, every parent directory, and every link on the way.

@@ -1,5 +1,5 @@
 import { close, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
-import { errorLabel } from "../host/system-error.ts";
+import { errorLabel } from "../host/source.ts";
 
 /**
  * Entries are opened synchronously, without the engine's thread pool: on a node short of CPU time each hop takes as

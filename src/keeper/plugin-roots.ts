@@ -1,7 +1,7 @@
-import { CNI_CONF_DIRS } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { parseJson, property } from "../host/json.ts";
+import { CNI_CONF_DIRS } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { parseJson, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { isJsonObject } from "../snapshot/scratch-files.ts";
 import type { KeptRoot } from "./kept-directories.ts";

@@ -1,9 +1,9 @@
 import { lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import * as v from "valibot";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { parseJson } from "../host/json.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
+import { parseJson } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { KeeperState } from "./keeper-state.ts";
 

@@ -1,6 +1,6 @@
 import { fsync } from "node:fs";
 import { promisify } from "node:util";
-import { errorLabel } from "../host/system-error.ts";
+import { errorLabel } from "../host/source.ts";
 import { closeSoon, openDirectory, openEntry } from "./open-entry.ts";
 import { takingTurns } from "./turns.ts";
 

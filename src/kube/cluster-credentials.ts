@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { KUBELET_KUBECONFIGS } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { FileText, ReadText } from "./access.ts";

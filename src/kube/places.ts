@@ -1,4 +1,4 @@
-import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
+import { KUBELET_KUBECONFIGS } from "../host/distributions/index.ts";
 
 /** The mount path of a pod's service account. */
 export const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";

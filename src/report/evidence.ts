@@ -1,5 +1,5 @@
 import type { Evidence } from "../evidence/finding.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { type Paint, wrap } from "./text.ts";
 
 export function evidenceLines(evidence: readonly Evidence[], ink: Paint, columns: number): readonly string[] {

@@ -1,4 +1,4 @@
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { evidenceLines } from "./evidence.ts";
 import { inTableOrder } from "./findings-table.ts";
 import type { ReportedFinding } from "./node-report.ts";

@@ -1,4 +1,4 @@
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { type Cell, type Column, type Layout, layOut } from "./columns.ts";
 import { naturalOrder } from "./natural-order.ts";
 import type { ReportedFinding } from "./node-report.ts";

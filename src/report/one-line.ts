@@ -1,5 +1,5 @@
 import { isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { count } from "./text.ts";
 

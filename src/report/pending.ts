@@ -1,6 +1,5 @@
 import type { Pending, PodCreation, WaitsFor } from "../evidence/pending.ts";
-import { printable } from "../host/printable.ts";
-import { durationInWords } from "../snapshot/duration-words.ts";
+import { durationInWords, printable } from "../host/text.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 
 /** Also in the read-only form of the status page. */

@@ -1,7 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Reason } from "../evidence/reason.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { reportedFinding } from "./build.ts";
 import { countByKind } from "./count-by-kind.ts";

@@ -1,4 +1,4 @@
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { NodeReport } from "./node-report.ts";
 import { fullStop, paint, sentence, type TextOptions, wrap } from "./text.ts";
 

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { podOf } from "../evidence/finding.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./columns.ts";
 import { shortDone } from "./step-words.ts";

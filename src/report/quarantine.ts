@@ -1,7 +1,7 @@
 import { isUndoable } from "../heal/journal/history.ts";
 import type { KeepCode, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import type { KeptEntry, Pruned } from "../heal/quarantine/prune.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { type Column, layOut } from "./columns.ts";
 import { podOrTarget, targetOf } from "./history.ts";
 import { shortAge } from "./short-age.ts";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import type { NodeReport } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";

@@ -1,5 +1,5 @@
 import { isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { shortened } from "./columns.ts";
 import { findingDetails } from "./finding-details.ts";
 import { type FindingsTable, renderFindingGroups, renderFindings, renderWide } from "./findings-table.ts";

@@ -1,6 +1,6 @@
 import type { Selection } from "../diagnose/select.ts";
 import { isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/printable.ts";
+import { printable } from "../host/text.ts";
 import { countByKind } from "./count-by-kind.ts";
 import type { NodeReport } from "./node-report.ts";
 import { creationWords } from "./pending.ts";

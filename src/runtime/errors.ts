@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { errorCode } from "../host/system-error.ts";
+import { errorCode } from "../host/source.ts";
 
 /** The gRPC codes that callers distinguish. */
 export const GrpcStatus = {

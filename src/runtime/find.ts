@@ -1,7 +1,7 @@
 import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
-import { SOCKETS } from "../distributions/index.ts";
-import { errorCode } from "../host/system-error.ts";
+import { SOCKETS } from "../host/distributions/index.ts";
+import { errorCode } from "../host/source.ts";
 import {
   type ConfiguredEndpoint,
   configuredEndpoint,

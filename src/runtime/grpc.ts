@@ -8,7 +8,7 @@ import {
 import { connect as connectSocket, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
-import { errorCode } from "../host/system-error.ts";
+import { errorCode } from "../host/source.ts";
 import { AnswerLimitError, GrpcError, GrpcStatus, toRuntimeError } from "./errors.ts";
 
 /** Every call has a timeout. */

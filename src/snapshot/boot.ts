@@ -1,7 +1,6 @@
-import { hostPath } from "../host/host-paths.ts";
-import { readProcFile } from "../host/proc-fs.ts";
+import { hostPath } from "../host/paths.ts";
+import { parseStat, readProcFile } from "../host/proc.ts";
 import { failed, read, type Source } from "../host/source.ts";
-import { parseStat } from "./proc-parse.ts";
 import type { Boot } from "./types/snapshot.ts";
 
 export function readBoot(where: { readonly root: string; readonly now: Date }): Source<Boot> {

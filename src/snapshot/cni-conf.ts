@@ -1,10 +1,9 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { parseJson, property } from "../host/json.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { parseJson, printable, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { DEFAULT_MULTUS_DIR } from "./multus-cache.ts";
 import { isJsonObject } from "./scratch-files.ts";

@@ -1,10 +1,9 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { parseJson, property } from "../host/json.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
+import { parseJson, printable, property } from "../host/text.ts";
 import { stateOfSocket } from "./csi.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";

@@ -1,8 +1,8 @@
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { parseJson, property } from "../host/json.ts";
-import { procText } from "../host/proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { procText } from "../host/proc.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { readCniResults } from "./cni-results.ts";

@@ -1,5 +1,5 @@
-import { parseJson, property } from "../host/json.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
 import { isFullId, type SandboxId } from "./ids.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
 import type { ResultFile } from "./types/cni.ts";

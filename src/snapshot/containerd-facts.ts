@@ -1,6 +1,6 @@
-import { parseJson, property } from "../host/json.ts";
 import { mapLimited } from "../host/map-limited.ts";
 import type { Oddity } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Container } from "../runtime/gen/containerd/containers.ts";

@@ -1,6 +1,6 @@
-import { parseJson, property } from "../host/json.ts";
 import { mapLimited } from "../host/map-limited.ts";
 import { type Oddity, read, type Source } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import {

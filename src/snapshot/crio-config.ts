@@ -1,7 +1,7 @@
-import { CRIO_CONFIG } from "../distributions/crio.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { property } from "../host/json.ts";
+import { CRIO_CONFIG } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { property } from "../host/text.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { CniDirs } from "./types/runtime.ts";

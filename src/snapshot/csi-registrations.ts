@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { RuntimeError } from "../runtime/errors.ts";

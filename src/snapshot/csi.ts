@@ -1,9 +1,8 @@
 import { lstatSync } from "node:fs";
 import { basename } from "node:path/posix";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { failedListing, listDirectory } from "../host/safe-fs.ts";
-import { absent, type Oddity, read, type Source } from "../host/source.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";
 import { driversOf, readRegistrations } from "./csi-registrations.ts";
 import type { CsiSocket } from "./types/snapshot.ts";
 

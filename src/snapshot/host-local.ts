@@ -1,6 +1,5 @@
 import { IP_REGEX } from "valibot";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import {
   describeKind,
   failedListing,
@@ -10,6 +9,7 @@ import {
   readRegularFile,
 } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { eachPaced } from "./pace.ts";
 import type { AddressLease, HostLocalNetwork } from "./types/cni.ts";
 

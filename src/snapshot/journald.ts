@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { failureOf, runChild } from "../child/run-child.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { parseJson, property } from "../host/json.ts";
+import { failureOf, runChild } from "../host/child.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { parseJson, property } from "../host/text.ts";
 
 const LINES = 5000;
 const MAX_BYTES = 16 * 1024 * 1024;

@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { absent, read, type Source } from "../host/source.ts";
-import { errorCode, errorLabel } from "../host/system-error.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";
 import { eachPaced } from "./pace.ts";
 import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
 

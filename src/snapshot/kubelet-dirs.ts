@@ -1,7 +1,7 @@
-import { resolveOnHost } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { describeKind, failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { type PodUid, podUid } from "./ids.ts";
 import type { KnownPod } from "./types/kubernetes.ts";

@@ -1,12 +1,11 @@
 import { basename } from "node:path";
-import { EMBEDDED_KUBELETS } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { readProcFileWithin } from "../host/proc-fs.ts";
+import { EMBEDDED_KUBELETS } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { readProcFileWithin, splitNul } from "../host/proc.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { settingIn } from "../runtime/configured-endpoint.ts";
 import type { KubeletsEndpoint } from "../runtime/find.ts";
-import { splitNul } from "./proc-parse.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 

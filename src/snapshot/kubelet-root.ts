@@ -1,4 +1,4 @@
-import { placesAt } from "../distributions/index.ts";
+import { placesAt } from "../host/distributions/index.ts";
 import type { Source } from "../host/source.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import type { ProcessTable } from "./process-table.ts";

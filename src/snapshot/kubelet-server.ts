@@ -1,11 +1,10 @@
-import { SERVING_CERTIFICATES } from "../distributions/index.ts";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { SERVING_CERTIFICATES } from "../host/distributions/index.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { parseListeningPorts, readProcFile, readProcLink } from "../host/proc.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
 import { configOf, flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
-import { parseListeningPorts } from "./proc-parse.ts";
 
 /** The kubelet's address on loopback. */
 interface KubeletServer {

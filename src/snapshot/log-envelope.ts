@@ -1,4 +1,4 @@
-import { parseJson } from "../host/json.ts";
+import { parseJson } from "../host/text.ts";
 import { readGoString } from "./go-string.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { lstatSync, type Stats } from "node:fs";
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { errorLabel } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import type { SocketPlaces } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import type { SocketPlaces } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { readTail } from "../host/safe-fs.ts";
 import { absent, type Oddity, read, type Source } from "../host/source.ts";
-import { readTail } from "../host/tail.ts";
 import { whyNotRootsLog } from "./log-ownership.ts";
 import type { LogFacts, LogLine } from "./types/snapshot.ts";
 

@@ -1,5 +1,5 @@
-import { CONTAINERD_ROOTS } from "../distributions/index.ts";
-import { resolveOnHost } from "../host/host-paths.ts";
+import { CONTAINERD_ROOTS } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
 import { readBolt } from "./bolt/read-bolt.ts";

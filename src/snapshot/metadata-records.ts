@@ -1,4 +1,4 @@
-import { parseJson, property } from "../host/json.ts";
+import { parseJson, property } from "../host/text.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import type { BoltBucket, Wanted } from "./bolt/read-bolt.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { hostPath } from "../host/host-paths.ts";
-import { readProcFile } from "../host/proc-fs.ts";
+import { hostPath } from "../host/paths.ts";
+import { readProcFile } from "../host/proc.ts";
 
 /** Enough for a node with thousands of pods. */
 const MAX_BYTES = 4 * 1024 * 1024;

@@ -1,5 +1,5 @@
-import { parseJson, property } from "../host/json.ts";
 import { read, type Source } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
 import { isFullId } from "./ids.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
 import type { MultusCache } from "./types/cni.ts";

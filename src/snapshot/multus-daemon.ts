@@ -1,9 +1,8 @@
 import { readdirSync, statSync } from "node:fs";
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { type ProcessStat, parseListeningSockets, readProcFile, readProcLink } from "../host/proc.ts";
 import { provePath } from "../host/trusted-path.ts";
-import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 
 /** The socket of thick multus on the node: upstream's manifest, and OpenShift's. */

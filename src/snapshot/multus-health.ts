@@ -1,14 +1,12 @@
 import { lstatSync } from "node:fs";
 import { dirname, posix } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { readProcFile } from "../host/proc-fs.ts";
-import { type Source, valueOr } from "../host/source.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { type ProcessStat, readProcFile } from "../host/proc.ts";
+import { errorLabel, type Source, valueOr } from "../host/source.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
 import { type ContainerId, containerId } from "./ids.ts";
 import { hasMountOf } from "./mount-tables.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import type { ProcessStat } from "./proc-parse.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
 import type { CpuLimit, MultusConfig, MultusDaemon } from "./types/cni.ts";

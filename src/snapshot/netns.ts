@@ -1,9 +1,8 @@
 import { lstatSync, statfsSync } from "node:fs";
-import { resolveOnHost } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { type DirEntry, describeKind, failedListing, listDirectory, MAX_ENTRIES } from "../host/safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { absent, errorLabel, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { eachPaced } from "./pace.ts";
 import type { NetnsEntry } from "./types/cni.ts";
 

@@ -1,4 +1,4 @@
-import { placesAt } from "../distributions/index.ts";
+import { placesAt } from "../host/distributions/index.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";

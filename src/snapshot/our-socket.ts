@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { procLink } from "../host/proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { procLink } from "../host/proc.ts";
 import { inodeOf } from "../host/safe-fs.ts";
 
 /** Converts the socket path of this process into the node's path. */

@@ -1,5 +1,5 @@
-import { hostPath } from "../host/host-paths.ts";
-import { procLink, readProcFile } from "../host/proc-fs.ts";
+import { hostPath } from "../host/paths.ts";
+import { procLink, readProcFile } from "../host/proc.ts";
 import type { PidNamespace } from "./types/snapshot.ts";
 
 /** The code of a problem in a report, and of a refused action. */

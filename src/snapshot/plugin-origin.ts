@@ -1,10 +1,9 @@
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { procLink, procText } from "../host/proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { type ProcessStat, procLink, procText } from "../host/proc.ts";
 import { inodeOf } from "../host/safe-fs.ts";
 import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import type { ProcessStat } from "./proc-parse.ts";
 import { isRuntimeName } from "./runtime-process.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 import type { PluginOrigin } from "./types/processes.ts";

@@ -1,10 +1,9 @@
-import { hostPath } from "../host/host-paths.ts";
-import { readProcFile } from "../host/proc-fs.ts";
+import { hostPath } from "../host/paths.ts";
+import { type ProcessStat, parseStat, readProcFile } from "../host/proc.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { failed, read, type Source } from "../host/source.ts";
 import { readUptime } from "./boot.ts";
 import { eachPaced } from "./pace.ts";
-import { type ProcessStat, parseStat } from "./proc-parse.ts";
 
 /** The result of one pass over /proc; more about a process is read by the callers. */
 export interface ProcessTable {

@@ -1,12 +1,15 @@
-import { type ProcRead, readProcFile, readProcFileWithin, readProcLink } from "../host/proc-fs.ts";
 import {
   type CniEnviron,
   type ProcessStat,
+  type ProcRead,
   parseCniEnviron,
   parseNamespaceLink,
   parseStat,
+  readProcFile,
+  readProcFileWithin,
+  readProcLink,
   splitNul,
-} from "./proc-parse.ts";
+} from "../host/proc.ts";
 
 /** What one process shows about sandboxes. */
 export interface ProcessTraces {

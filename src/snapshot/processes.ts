@@ -1,13 +1,13 @@
-import { hostPath } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
+import { hostPath } from "../host/paths.ts";
+import { type CniEnviron, type ProcessStat, parseCniArgs } from "../host/proc.ts";
 import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
 import { isFullId, podUid, sandboxId } from "./ids.ts";
 import { isKubeletName } from "./kubelet-process.ts";
 import { socketComparer } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
 import { pluginOrigins } from "./plugin-origin.ts";
-import { type CniEnviron, type ProcessStat, parseCniArgs } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { type ProcessTraces, readTraces } from "./process-traces.ts";
 import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";

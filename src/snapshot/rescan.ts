@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import type { ContainerdFacts } from "./types/runtime.ts";

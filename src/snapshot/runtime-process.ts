@@ -1,11 +1,9 @@
 import { readdirSync } from "node:fs";
-import { hostPath } from "../host/host-paths.ts";
-import { readProcFile, readProcLink } from "../host/proc-fs.ts";
-import { absent, failed, read, type Source } from "../host/source.ts";
-import { errorLabel } from "../host/system-error.ts";
+import { hostPath } from "../host/paths.ts";
+import { type ProcessStat, parseListeningSockets, readProcFile, readProcLink } from "../host/proc.ts";
+import { absent, errorLabel, failed, read, type Source } from "../host/source.ts";
 import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
-import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { isRootsService, processProver } from "./trusted-process.ts";
 

@@ -1,4 +1,4 @@
-import { resolveOnHost } from "../host/host-paths.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 
 /** kubelet reports the first existing one. */

@@ -1,7 +1,7 @@
-import { resolveOnHost } from "../host/host-paths.ts";
-import { printable } from "../host/printable.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { type DirEntry, describeKind, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { type SandboxId } from "./ids.ts";
 import { eachPaced } from "./pace.ts";
 import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";

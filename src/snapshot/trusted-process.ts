@@ -1,7 +1,7 @@
 import { type Stats, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { hostPath } from "../host/host-paths.ts";
-import { procLink, procText } from "../host/proc-fs.ts";
+import { hostPath } from "../host/paths.ts";
+import { type ProcessStat, parseStat, procLink, procText } from "../host/proc.ts";
 import { isTrustedUid, type PathTrust, provePath } from "../host/trusted-path.ts";
 import {
   type CgroupPath,
@@ -11,7 +11,6 @@ import {
   isSystemService,
   parseCgroup,
 } from "./cgroup-path.ts";
-import { type ProcessStat, parseStat } from "./proc-parse.ts";
 import type { ProcessTraces } from "./process-traces.ts";
 
 /**

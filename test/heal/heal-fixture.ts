@@ -7,8 +7,7 @@ import type { SessionOptions } from "../../src/heal/execution/session.ts";
 import { type FileIdentity, identifyFile } from "../../src/heal/files/file-identity.ts";
 import { openStateDir } from "../../src/heal/files/state-dir.ts";
 import { type JournalId, journalIds } from "../../src/heal/journal/entry.ts";
-import type { HealContext } from "../../src/heal/journal/journal.ts";
-import { type JournalOptions, openJournal } from "../../src/heal/journal/journal.ts";
+import { type HealContext, type JournalOptions, openJournal } from "../../src/heal/journal/journal.ts";
 import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
 
 /** A clock that starts at a fixed time and advances by a second at each read. */

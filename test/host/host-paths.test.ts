@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hostPath, resolveOnHost } from "../../src/host/host-paths.ts";
+import { hostPath, resolveOnHost } from "../../src/host/paths.ts";
 import { tempDir } from "../snapshot/temp-dir.ts";
 
 describe("hostPath", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hostRootFrom, type RootFacts } from "../../src/host/host-root.ts";
+import { hostRootFrom, type RootFacts } from "../../src/host/paths.ts";
 
 type Identity = ReturnType<RootFacts["identity"]>;
 

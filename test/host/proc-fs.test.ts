@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
-import { readProcFile, readProcLink } from "../../src/host/proc-fs.ts";
+import { readProcFile, readProcLink } from "../../src/host/proc.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const LONG = Array.from({ length: 100_000 }, (_, index) => `line ${index}`).join("\n");

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { printable } from "../../src/host/printable.ts";
 import { listDirectory, readRegularFile } from "../../src/host/safe-fs.ts";
-import { errorLabel } from "../../src/host/system-error.ts";
+import { errorLabel } from "../../src/host/source.ts";
+import { printable } from "../../src/host/text.ts";
 import { asUnprivileged, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
 
 describe("listDirectory", () => {

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { run, runOrThrow } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { bundledPackages } from "../../scripts/release/bundled-packages.ts";
-import { parseJson, property } from "../../src/host/json.ts";
+import { parseJson, property } from "../../src/host/text.ts";
 import { emulatorFiles, WITHOUT_RESTART } from "./emulator.ts";
 import { unpackedImage } from "./image-layout.ts";
 import { type Architecture, muslRoot, runInRoot } from "./musl-root.ts";

@@ -1,7 +1,6 @@
 import { parse } from "valibot";
 import { expect, test } from "vitest";
-import type { PlannedAction } from "../../src/plan/plan.ts";
-import { planHealing } from "../../src/plan/plan.ts";
+import { type PlannedAction, planHealing } from "../../src/plan/plan.ts";
 import { withHealing } from "../../src/report/build.ts";
 import { planReport } from "../../src/report/healing.ts";
 import { NodeReportSchema } from "../../src/report/node-report.ts";

@@ -7,7 +7,7 @@ import {
   parseNamespaceLink,
   parseStat,
   splitNul,
-} from "../../src/snapshot/proc-parse.ts";
+} from "../../src/host/proc.ts";
 import { ID } from "./temp-dir.ts";
 
 function statLine(comm: string, state = "S", flags = 4194560): string {

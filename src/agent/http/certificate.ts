@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 
 export interface TlsFiles {
   readonly certFile: string;

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import type { Certificate } from "./certificate.ts";
 import type { ListenAddress } from "./listen-address.ts";
 

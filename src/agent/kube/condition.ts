@@ -1,5 +1,5 @@
 import { isFailing } from "../../evidence/pending.ts";
-import { printable } from "../../host/printable.ts";
+import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";

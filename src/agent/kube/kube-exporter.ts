@@ -1,4 +1,4 @@
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import type { KubeError, KubeErrorKind } from "../../kube/kube-error.ts";
 import type { Watched } from "../store.ts";
 import { type Condition, conditionOf } from "./condition.ts";

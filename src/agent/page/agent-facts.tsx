@@ -1,4 +1,4 @@
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import { live } from "./live.ts";
 import { nodeFacts } from "./sources.ts";
 import type { WireState } from "./wire.ts";

@@ -1,4 +1,4 @@
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 
 /** "1 healed, 2 waiting": what is there, and only that. */
 export function listed(parts: readonly (readonly [number, string])[]): string {

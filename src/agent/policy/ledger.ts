@@ -1,10 +1,10 @@
 import { classById } from "../../classes/index.ts";
 import { type Finding, podOf, sandboxIdOf } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
 import { sentence } from "../../report/text.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
 import { parseSandboxName } from "../../snapshot/ids.ts";
 import type { RefusalReason, Sighting } from "../state.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";

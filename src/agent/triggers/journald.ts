@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
 import { couldConcernSandboxes } from "../../classes/index.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { describeEnd, outputEnded, startChild } from "../../host/child.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { journaldDirectory } from "../../snapshot/journald.ts";
 import type { OnHint } from "./triggers.ts";
 

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { placesAt } from "../../distributions/index.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { placesAt } from "../../host/distributions/index.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
 import { watchDirectories } from "../../keeper/directory-watch.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";

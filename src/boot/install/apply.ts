@@ -2,8 +2,8 @@ import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, open, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncDirectory } from "../../heal/files/durable-files.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { errorCode } from "../../host/source.ts";
 import type { InstallEntry } from "./files.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { RuntimeUnit, RuntimeUnitName } from "../../distributions/distribution.ts";
-import { RUNTIME_UNITS } from "../../distributions/index.ts";
+import type { RuntimeUnit, RuntimeUnitName } from "../../host/distributions/distribution.ts";
+import { RUNTIME_UNITS } from "../../host/distributions/index.ts";
 import { type Host, type RuntimeService, runtimeUnit, type ServiceManager } from "./distribution.ts";
 import type { HostFiles } from "./host-files.ts";
 

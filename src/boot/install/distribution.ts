@@ -1,5 +1,5 @@
-import type { RuntimeUnit, RuntimeUnitName } from "../../distributions/distribution.ts";
-import { RUNTIME_UNITS } from "../../distributions/index.ts";
+import type { RuntimeUnit, RuntimeUnitName } from "../../host/distributions/distribution.ts";
+import { RUNTIME_UNITS } from "../../host/distributions/index.ts";
 
 export function runtimeUnit(name: RuntimeUnitName): RuntimeUnit {
   const found = RUNTIME_UNITS.find((known) => known.name === name);

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { sha256 } from "../../heal/files/file-identity.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { errorCode } from "../../host/source.ts";
 
 const CHUNK = 1024 * 1024;
 

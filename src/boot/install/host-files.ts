@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { resolveOnHost } from "../../host/host-paths.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { errorCode } from "../../host/source.ts";
 
 /** Read access to the host's files. Paths are the host's. */
 export interface HostFiles {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { failureOf, runChild } from "../../child/run-child.ts";
+import { failureOf, runChild } from "../../host/child.ts";
 import { AGENT_UNIT } from "./agent-service.ts";
 import { KEEP_UNIT } from "./keep-service.ts";
 

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { findStateDir } from "../../heal/files/state-dir.ts";
 import { isKernelLocked } from "../../heal/locks/kernel-lock.ts";
 import { type Outcome, ok, refuse } from "../../heal/outcome.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 import { receiptPath } from "./files.ts";
 import type { HostFiles } from "./host-files.ts";
 import { findInstalled } from "./installed.ts";

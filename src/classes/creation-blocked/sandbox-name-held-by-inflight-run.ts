@@ -5,7 +5,7 @@ import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import { creationsUnderWay } from "../../evidence/sandbox-creations.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
 import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
 import type { PluginProcess } from "../../snapshot/types/processes.ts";

@@ -1,6 +1,6 @@
 import type { Detected } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import { sandboxId } from "../../snapshot/ids.ts";
 import type { ProcessFacts, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -2,7 +2,7 @@ import { type CrashLoop, crashLoops } from "../../evidence/crash-loops.ts";
 import { type Detected, type Evidence, type Finding, podOf } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { KernelFacts } from "../../snapshot/types/snapshot.ts";
 import { type Classified, type FailureClass, keepsStuck } from "../failure-class.ts";
 

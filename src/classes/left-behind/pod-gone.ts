@@ -4,7 +4,7 @@ import type { Detected } from "../../evidence/finding.ts";
 import { podPresence } from "../../evidence/pod-presence.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const podGone: FailureClass = {

@@ -4,7 +4,7 @@ import { cniContext } from "../../evidence/log-context.ts";
 import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { NamedPod } from "../../snapshot/ids.ts";
 import type { CniDaemon } from "../../snapshot/types/cni.ts";
 import type { PluginProcess } from "../../snapshot/types/processes.ts";

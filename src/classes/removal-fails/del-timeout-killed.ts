@@ -4,7 +4,7 @@ import { oldestOfEachSandbox } from "../../evidence/plugin-processes.ts";
 import { recordsComeFirst } from "../../evidence/unknown-ids.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { PluginOrigin, PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
 

@@ -7,7 +7,7 @@ import type { Step } from "../../evidence/step.ts";
 import { MULTUS } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { MultusDaemon } from "../../snapshot/types/cni.ts";
 import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -3,7 +3,7 @@ import { cniLockState, LOCK_GRACE_MS } from "../../evidence/cni-lock.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { callReports, isFresh } from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { durationInWords } from "../../snapshot/duration-words.ts";
+import { durationInWords } from "../../host/text.ts";
 import type { NamedPod } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 

@@ -5,7 +5,7 @@ import { initialState } from "../../agent/state.ts";
 import { openStore } from "../../agent/store.ts";
 import { readTimeline } from "../../agent/timeline-file.ts";
 import { acquireAgentLock } from "../../heal/locks/run-lock.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";

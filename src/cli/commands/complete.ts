@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { classes } from "../../classes/index.ts";
 import { stateDirLayout } from "../../heal/files/state-layout.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/history.ts";
-import { printable } from "../../host/printable.ts";
+import { printable } from "../../host/text.ts";
 import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/natural-order.ts";
 import { ExitCode } from "../exit-codes.ts";

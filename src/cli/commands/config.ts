@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import { printable } from "../../host/printable.ts";
+import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";

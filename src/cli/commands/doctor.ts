@@ -7,7 +7,7 @@ import { checkHost } from "../../doctor/host.ts";
 import { checkPermissions } from "../../doctor/permissions.ts";
 import { checkPrivileges } from "../../doctor/privileges.ts";
 import { checkCniFiles, checkSources } from "../../doctor/sources.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeKeeper } from "../../keeper/keeper-state.ts";
 import { publishedKeeper } from "../../keeper/published-state.ts";

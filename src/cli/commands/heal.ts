@@ -7,7 +7,7 @@ import { settleEarlierRuns } from "../../heal/execution/session.ts";
 import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { run } from "../../heal/pipeline.ts";
-import { printable } from "../../host/printable.ts";
+import { printable } from "../../host/text.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../plan/policy.ts";
 import { type Planned, type ScanOptions, scanNode } from "../../plan/scan.ts";

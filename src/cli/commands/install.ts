@@ -8,7 +8,7 @@ import type { HookSettings } from "../../boot/install/hook-command.ts";
 import { hostFiles } from "../../boot/install/host-files.ts";
 import { type InstallPlan, planInstall } from "../../boot/install/install-plan.ts";
 import { installCommands, uninstallCommands } from "../../boot/install/service-manager.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "../hook-options.ts";
 import { describeHost, planLines, printedInstead } from "../install-words.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { logKeeperProblems } from "../../agent/durable-cni-files.ts";
 import { openLog } from "../../agent/log.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { openKeeper } from "../../keeper/keeper.ts";
 import { describeKeeper, isSerious } from "../../keeper/keeper-state.ts";
 import { pluginRoots } from "../../keeper/plugin-roots.ts";

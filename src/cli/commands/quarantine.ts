@@ -3,7 +3,7 @@ import { openHealSession } from "../../heal/execution/session.ts";
 import { findStateDir } from "../../heal/files/state-dir.ts";
 import { listQuarantine, type QuarantineEntry } from "../../heal/quarantine/inventory.ts";
 import { choosePrunable, pruneQuarantine } from "../../heal/quarantine/prune.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { formatDocument } from "../../report/format.ts";
 import {
   bytesOf,

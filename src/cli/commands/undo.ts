@@ -3,7 +3,7 @@ import { openHealSession, type SessionOptions } from "../../heal/execution/sessi
 import { findStateDir } from "../../heal/files/state-dir.ts";
 import type { Recovery } from "../../heal/journal/recover.ts";
 import { type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
-import { printable } from "../../host/printable.ts";
+import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/format.ts";
 import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";

@@ -6,7 +6,7 @@ import { executableOnHost } from "../../boot/install/executable.ts";
 import { hostFiles } from "../../boot/install/host-files.ts";
 import { uninstallCommands } from "../../boot/install/service-manager.ts";
 import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/uninstall-plan.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";
 import { onOff } from "../settings/kinds.ts";

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { findHostRoot } from "../../host/host-root.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { findHostRoot } from "../../host/paths.ts";
+import { errorCode } from "../../host/source.ts";
 import type { ConfigFile } from "./file.ts";
 import { type Kind, quoted, SettingsError } from "./kinds.ts";
 import { environmentName, kebab, NODE, type NodeFlags, type Values, valuesOf } from "./table.ts";

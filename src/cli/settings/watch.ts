@@ -1,6 +1,6 @@
 import { type BigIntStats, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 import { watchDirectories } from "../../keeper/directory-watch.ts";
 
 export interface WatchTiming {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { listDirectory } from "../../host/safe-fs.ts";
 import type { Source } from "../../host/source.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { type Reason, reason } from "../../evidence/reason.ts";
 import type { Step } from "../../evidence/step.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { MAX_FILE_BYTES } from "../../host/safe-fs.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { JournalId } from "../journal/entry.ts";

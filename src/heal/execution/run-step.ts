@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
 import { STEPS, type Step, type StepArea, type StepKind, type StepOf } from "../../evidence/step.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import type { FileTools } from "../steps/files.ts";
 import type { NetworkTools } from "../steps/networks.ts";
 import type { PodTools } from "../steps/pods.ts";

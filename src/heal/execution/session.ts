@@ -1,4 +1,4 @@
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { ensureRoom, type RoomNeeded } from "../files/disk-space.ts";
 import { findStateDir, openStateDir } from "../files/state-dir.ts";
 import { type Actor, journalIds } from "../journal/entry.ts";

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, read, writeFileSync } from "
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { FileState } from "../../evidence/journal-action.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 import { chunksOf } from "../journal/reader.ts";
 import { syncDescriptor } from "./durable-files.ts";
 import { hasContent, openForReading } from "./file-identity.ts";

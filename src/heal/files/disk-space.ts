@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { unlinkIfThere } from "./durable-files.ts";
 

@@ -2,7 +2,7 @@ import { closeSync, constants, fsync, mkdirSync, openSync, renameSync } from "no
 import { open, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 
 /** Written under another name, synced and renamed, so that the file is never incomplete. */
 export async function writeDurably(path: string, text: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { syncDescriptor } from "./durable-files.ts";
 

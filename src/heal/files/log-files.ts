@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
-import { hostPath, resolveOnHost } from "../../host/host-paths.ts";
+import { hostPath, resolveOnHost } from "../../host/paths.ts";
 import { whyNotRootsLog } from "../../snapshot/log-ownership.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { type FileIdentity, identify, kindInWords } from "./file-identity.ts";

@@ -1,7 +1,7 @@
 import { copyFile, open } from "node:fs/promises";
 import { join } from "node:path";
-import { resolveOnHost } from "../../host/host-paths.ts";
-import { describeError } from "../../host/system-error.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { describeError } from "../../host/source.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import type { HealContext } from "../journal/journal.ts";
 

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { HealContext, Intent } from "../journal/journal.ts";
 import { type Outcome, ok, type Refusal } from "../outcome.ts";

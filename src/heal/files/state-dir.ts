@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { chmod, lstat, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { refusalIfFull } from "./disk-space.ts";
 import { syncDirectory } from "./durable-files.ts";

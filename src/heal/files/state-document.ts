@@ -1,7 +1,7 @@
 import { renameSync } from "node:fs";
 import * as v from "valibot";
-import { parseJson, property } from "../../host/json.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
+import { parseJson, property } from "../../host/text.ts";
 
 export type StateDocument<T> =
   | { readonly kind: "none" }

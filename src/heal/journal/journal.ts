@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { JournalAction } from "../../evidence/step.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { StateDir } from "../files/state-layout.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { type RawLine, splitLines } from "../../host/split-lines.ts";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { type RawLine, splitLines } from "../../host/safe-fs.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import { type JournalEntry, type JournalId, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
 
 /** The longest entry contains a few dozen log files; a longer line is damaged, and must not fill the memory. */

@@ -2,14 +2,14 @@ import { unlink } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
 import type { JournalAction } from "../../evidence/step.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { unlinkIfThere } from "../files/durable-files.ts";
 import { type Found, hasContent, identify, sameAcrossBoots } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
-import type { HealContext } from "../journal/journal.ts";
 import { giveBack, type Places, placesOf, removeEntryDirectory } from "../quarantine/move-away.ts";
 import type { JournalId, RecoveredHow } from "./entry.ts";
 import { type HistoryRecord, isOpen } from "./history.ts";
+import type { HealContext } from "./journal.ts";
 import { readUnsettled } from "./unsettled.ts";
 
 /** An open entry of an earlier run, and how it was recovered. */

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import { splitLines } from "../../host/split-lines.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { splitLines } from "../../host/safe-fs.ts";
+import { errorCode } from "../../host/source.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { StateDir } from "../files/state-layout.ts";
 import { isOpen, readHistory } from "./history.ts";

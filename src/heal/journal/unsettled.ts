@@ -1,5 +1,5 @@
-import { parseJson } from "../../host/json.ts";
-import type { RawLine } from "../../host/split-lines.ts";
+import type { RawLine } from "../../host/safe-fs.ts";
+import { parseJson } from "../../host/text.ts";
 import { findStateDir } from "../files/state-dir.ts";
 import { foldHistory, type HistoryRecord } from "./history.ts";
 import { readJournal } from "./reader.ts";

@@ -1,9 +1,8 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openLibc } from "../../child/libc.ts";
-import { failureOf, runChild } from "../../child/run-child.ts";
-import { flockCommand, LOCK_BUSY, type LockMode, systemCallEnv, tryFlock } from "../../child/system-call.ts";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { failureOf, runChild } from "../../host/child.ts";
+import { describeError, errorCode } from "../../host/source.ts";
+import { flockCommand, LOCK_BUSY, type LockMode, openLibc, systemCallEnv, tryFlock } from "../../host/system-call.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 
 /**

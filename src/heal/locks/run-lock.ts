@@ -1,9 +1,9 @@
 import { ftruncateSync, lstatSync, mkdirSync, readFileSync, readlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { parseJson } from "../../host/json.ts";
-import { describeError, errorCode } from "../../host/system-error.ts";
-import { parseStat } from "../../snapshot/proc-parse.ts";
+import { parseStat } from "../../host/proc.ts";
+import { describeError, errorCode } from "../../host/source.ts";
+import { parseJson } from "../../host/text.ts";
 import type { StateDir } from "../files/state-layout.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";

@@ -1,10 +1,10 @@
 import { existsSync, lstatSync } from "node:fs";
 import { join } from "node:path";
-import { failureOf, runChild } from "../../child/run-child.ts";
-import { onHostCommand } from "../../child/system-call.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
-import { parseJson, property } from "../../host/json.ts";
+import { failureOf, runChild } from "../../host/child.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { listDirectory } from "../../host/safe-fs.ts";
+import { onHostCommand } from "../../host/system-call.ts";
+import { parseJson, property } from "../../host/text.ts";
 import { provePath } from "../../host/trusted-path.ts";
 
 interface CniDelCall {

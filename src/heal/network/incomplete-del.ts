@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { type Reason, reason } from "../../evidence/reason.ts";
-import { hostPath } from "../../host/host-paths.ts";
-import { property } from "../../host/json.ts";
+import { hostPath } from "../../host/paths.ts";
+import { property } from "../../host/text.ts";
 import type { CachedNetwork } from "./cni-exec.ts";
 
 /** For the report: the chain's DEL failed, so its plugins may have left more than the address. */

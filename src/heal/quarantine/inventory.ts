@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 import type { StateDir } from "../files/state-layout.ts";
 import { isJournalId, type JournalId, timeOf } from "../journal/entry.ts";
 import { type HistoryRecord, isOpen, readHistory } from "../journal/history.ts";

@@ -1,7 +1,7 @@
 import { link, mkdir, rename, rmdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
-import { errorCode } from "../../host/system-error.ts";
+import { errorCode } from "../../host/source.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import { hasContent, identify, sameIdentity } from "../files/file-identity.ts";

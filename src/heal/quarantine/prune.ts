@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { HistoryRecord } from "../journal/history.ts";

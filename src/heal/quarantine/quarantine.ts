@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
-import { describeError } from "../../host/system-error.ts";
+import { describeError } from "../../host/source.ts";
 import {
   canonicalPath,
   type FileIdentity,

@@ -1,7 +1,7 @@
 import { link, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
-import { describeError, errorCode } from "../../host/system-error.ts";
+import { describeError, errorCode } from "../../host/source.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
 import { hasContent, identify } from "../files/file-identity.ts";

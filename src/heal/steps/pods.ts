@@ -2,7 +2,7 @@ import { endWasLost } from "../../evidence/ending.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import { type Reason, reason } from "../../evidence/reason.ts";
 import type { StepOf } from "../../evidence/step.ts";
-import { resolveOnHost } from "../../host/host-paths.ts";
+import { resolveOnHost } from "../../host/paths.ts";
 import { pollUntil } from "../../host/poll.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { errorLabel } from "../../host/system-error.ts";
+import { errorLabel } from "../../host/source.ts";
 import { transactionsIn } from "./meta.ts";
 
 type StableReading<T> =

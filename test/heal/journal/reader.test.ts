@@ -4,7 +4,7 @@ import type { JournalAction } from "../../../src/evidence/step.ts";
 import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { foldHistory, isUndoable } from "../../../src/heal/journal/history.ts";
 import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
-import { splitLines } from "../../../src/host/split-lines.ts";
+import { splitLines } from "../../../src/host/safe-fs.ts";
 import { STOP, WHY } from "../heal-fixture.ts";
 
 const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import * as distributions from "../../src/distributions/index.ts";
+import * as distributions from "../../src/host/distributions/index.ts";
 
 describe("all distributions", () => {
   test("sockets are probed with embedded runtimes first, each once", () => {

@@ -4,7 +4,7 @@ import { getPriority, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { failureOf, runChild } from "../../src/child/run-child.ts";
+import { failureOf, runChild } from "../../src/host/child.ts";
 
 let dir: string;
 beforeEach(() => {
