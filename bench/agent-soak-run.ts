@@ -6,10 +6,10 @@ import { createInterface } from "node:readline";
 import { seeded } from "../lab/chaos/random.ts";
 import { until } from "../lab/poll.ts";
 import { type SimulatedNode, startSimulatedNode } from "../lab/simulated/node.ts";
+import { ZERO_TIME } from "../src/node/types/runtime.ts";
 import { type CriClient, openCri } from "../src/runtime/cri.ts";
 import { RuntimeError } from "../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../src/runtime/gen/runtime/v1/cri.ts";
-import { ZERO_TIME } from "../src/snapshot/types/runtime.ts";
 import { injectFault, liftFaults, type SoakStage } from "./agent-faults.ts";
 
 export interface SoakOptions {

@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import type { PodRef } from "../src/snapshot/ids.ts";
+import type { PodRef } from "../src/node/types/ids.ts";
 import type { LabNode } from "./node.ts";
 
 export const KUBELET_LOG = "/var/log/kubelet.log";

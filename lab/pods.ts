@@ -1,6 +1,4 @@
 import { mkdir } from "node:fs/promises";
-import type { ContainerConfig, PodSandboxConfig } from "../src/runtime/cri.ts";
-import { ContainerState, NamespaceMode } from "../src/runtime/gen/runtime/v1/cri.ts";
 import {
   type ContainerId,
   containerId,
@@ -9,7 +7,9 @@ import {
   type SandboxId,
   sandboxId,
   sandboxName,
-} from "../src/snapshot/ids.ts";
+} from "../src/node/types/ids.ts";
+import type { ContainerConfig, PodSandboxConfig } from "../src/runtime/cri.ts";
+import { ContainerState, NamespaceMode } from "../src/runtime/gen/runtime/v1/cri.ts";
 import type { LabNode } from "./node.ts";
 import { PAUSE_IMAGE } from "./pause-image.ts";
 import { until } from "./poll.ts";

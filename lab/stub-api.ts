@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PodRef } from "../src/snapshot/ids.ts";
+import type { PodRef } from "../src/node/types/ids.ts";
 import type { LabNode } from "./node.ts";
 import { until } from "./poll.ts";
 import { makeAuthority } from "./stub-api/certificates.ts";

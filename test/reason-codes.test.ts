@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { FOREIGN_PID_NAMESPACE } from "../src/snapshot/pid-namespace.ts";
+import { FOREIGN_PID_NAMESPACE } from "../src/node/machine.ts";
 
 /** Codes that are constants, because they are also the code of a problem. */
 const CONSTANTS: Readonly<Record<string, string>> = { FOREIGN_PID_NAMESPACE };

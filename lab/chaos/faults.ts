@@ -1,4 +1,4 @@
-import type { PodRef } from "../../src/snapshot/ids.ts";
+import type { PodRef } from "../../src/node/types/ids.ts";
 import { liftOrder } from "../cni-gate.ts";
 import { emptyLease, leakedLease } from "../faults/host-local.ts";
 import { hungAdd } from "../faults/hung-plugin.ts";

@@ -1,5 +1,5 @@
+import { type PodRef, sandboxName } from "../../src/node/types/ids.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
-import { type PodRef, sandboxName } from "../../src/snapshot/ids.ts";
 import type { LabNode } from "../node.ts";
 
 const SCAN_MS = 120_000;

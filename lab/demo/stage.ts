@@ -1,5 +1,5 @@
+import type { PodRef } from "../../src/node/types/ids.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
-import type { PodRef } from "../../src/snapshot/ids.ts";
 
 /** The pods of the story. A finished one is kept for its logs and must never count as a ghost. */
 export const CAST = [

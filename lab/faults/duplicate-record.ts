@@ -1,4 +1,4 @@
-import { sandboxId } from "../../src/snapshot/ids.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import { containerdCall, idMessage } from "../containerd-raw.ts";
 import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { utimes } from "node:fs/promises";
 import { uptime } from "node:os";
-import { sandboxId } from "../../src/snapshot/ids.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import { bridgeNetwork } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
 import type { Injected } from "./injected.ts";

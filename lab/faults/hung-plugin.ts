@@ -1,5 +1,5 @@
+import { type PodRef, type SandboxId, sandboxId, sandboxName } from "../../src/node/types/ids.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { type PodRef, type SandboxId, sandboxId, sandboxName } from "../../src/snapshot/ids.ts";
 import { type CniCommand, liftOrder, orderAtGate } from "../cni-gate.ts";
 import type { LabNode } from "../node.ts";
 import { processesOf } from "../node-processes.ts";

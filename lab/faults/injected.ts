@@ -1,4 +1,4 @@
-import type { SandboxId } from "../../src/snapshot/ids.ts";
+import type { SandboxId } from "../../src/node/types/ids.ts";
 
 /** The injected fault, for comparison in tests. Paths and pids are the node's. */
 export interface Injected {

@@ -1,4 +1,4 @@
-import { sandboxId } from "../../src/snapshot/ids.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import type { LabNode } from "../node.ts";
 import { unknownId } from "./host-local.ts";
 import type { Injected } from "./injected.ts";

@@ -1,6 +1,6 @@
 import { truncate } from "node:fs/promises";
+import { type PodRef, type SandboxId, sandboxId } from "../../src/node/types/ids.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { type PodRef, type SandboxId, sandboxId } from "../../src/snapshot/ids.ts";
 import { MULTUS_CACHE_DIR, setDelegate } from "../multus.ts";
 import type { LabNode } from "../node.ts";
 import { type LabPod, type PodSpec, podRef, runPod, sandboxConfig } from "../pods.ts";

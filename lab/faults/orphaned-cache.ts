@@ -1,4 +1,4 @@
-import { sandboxId } from "../../src/snapshot/ids.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import { bridgeNetwork } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
 import { unknownId, writeOld } from "./host-local.ts";

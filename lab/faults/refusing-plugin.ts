@@ -1,5 +1,5 @@
+import { sandboxId } from "../../src/node/types/ids.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
 import { liftOrder, orderAtGate, refusal } from "../cni-gate.ts";
 import type { LabNode } from "../node.ts";
 import { type LabPod, type PodSpec, podRef, sandboxConfig } from "../pods.ts";

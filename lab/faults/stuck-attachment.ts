@@ -1,4 +1,4 @@
-import type { PodRef } from "../../src/snapshot/ids.ts";
+import type { PodRef } from "../../src/node/types/ids.ts";
 import type { LabNode } from "../node.ts";
 import { apiHas, apiKnows } from "../stub-api.ts";
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
+import type { PodRef } from "../../src/node/types/ids.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import type { PodRef } from "../../src/snapshot/ids.ts";
 import { delegateRequests, restartDelegateDaemon, setDelegateMood } from "../delegate-daemon.ts";
 import { MULTUS_CONF_FILE } from "../multus.ts";
 import { multusDaemonPid } from "../multus-thick.ts";

@@ -1,9 +1,9 @@
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import { GrpcError } from "../../src/runtime/errors.ts";
 import * as containersApi from "../../src/runtime/gen/containerd/containers.ts";
 import * as leasesApi from "../../src/runtime/gen/containerd/leases.ts";
 import * as sandboxesApi from "../../src/runtime/gen/containerd/sandboxes.ts";
 import * as tasksApi from "../../src/runtime/gen/containerd/tasks.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { type CallContext, type Codec, type Handler, type Handlers, serverStream, unary } from "./handlers.ts";
 import { containerExtension, sandboxExtension } from "./metadata.ts";
 import { notFound } from "./refusal.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { podUid, sandboxName } from "../../src/node/types/ids.ts";
 import { ContainerConfig, ContainerState, PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { newId, nowNanos, type SandboxRecord } from "./store.ts";
 import type { World } from "./world.ts";
 

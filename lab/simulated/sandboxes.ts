@@ -1,6 +1,6 @@
+import { podUid, sandboxName } from "../../src/node/types/ids.ts";
 import { GrpcError } from "../../src/runtime/errors.ts";
 import type { PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { removeContainer } from "./containers.ts";
 import { addNetwork, delNetwork } from "./network.ts";
 import { refusal } from "./refusal.ts";

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import {
   type ContainerConfig,
   ContainerEventType,
@@ -7,7 +8,6 @@ import {
   NamespaceMode,
   type PodSandboxConfig,
 } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { Registrar } from "./registrar.ts";
 
 /** One sandbox of the simulated runtime. Mutable: used only by the services in this directory. */

@@ -186,7 +186,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "kubelet's directories are not read",
     edits: [
       {
-        file: "src/snapshot/kubelet-dirs.ts",
+        file: "src/node/kubelet-dirs.ts",
         from: "const kubeletRoot of where.kubeletRoots)",
         to: "const kubeletRoot of where.kubeletRoots.slice(0, 0))",
       },
@@ -197,7 +197,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the age of a process is taken from the wall clock",
     edits: [
       {
-        file: "src/snapshot/processes.ts",
+        file: "src/node/processes.ts",
         from: "ageSeconds: Math.max(0, uptimeSeconds - startedSecondsAfterBoot)",
         to: 'ageSeconds: Math.abs(Date.now() / 1000 - Number(/btime (\\d+)/.exec(process.getBuiltinModule("node:fs").readFileSync("/proc/stat", "utf8"))[1]) - startedSecondsAfterBoot)',
       },
@@ -359,7 +359,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "signals are sent into another PID namespace",
     edits: [
       {
-        file: "src/snapshot/pid-namespace.ts",
+        file: "src/node/machine.ts",
         from: '  const proc = hostPath(root, "/proc");\n',
         to: '  const proc = hostPath(root, "/proc");\n  if (proc) return { kind: "own" };\n',
       },
@@ -376,9 +376,9 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "DAC_READ_SEARCH|SYS_PTRACE",
     broken: "processes that may not be read count as read",
     edits: [
-      { file: "src/snapshot/processes.ts", from: "code: PERMISSION_DENIED }", to: 'code: "other" }' },
+      { file: "src/node/processes.ts", from: "code: PERMISSION_DENIED }", to: 'code: "other" }' },
       {
-        file: "src/snapshot/processes.ts",
+        file: "src/node/processes.ts",
         from: "return denied.length * 2 > all.length ||",
         to: "return denied.length > all.length &&",
       },
@@ -404,7 +404,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "processes that may not be read count as read",
     edits: [
       {
-        file: "src/snapshot/processes.ts",
+        file: "src/node/processes.ts",
         from: "return denied.length * 2 > all.length ||",
         to: "return denied.length > all.length &&",
       },

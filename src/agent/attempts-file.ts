@@ -4,8 +4,8 @@ import { writeDurably } from "../heal/files/durable-files.ts";
 import { openStateDir } from "../heal/files/state-dir.ts";
 import { readStateDocument } from "../heal/files/state-document.ts";
 import { describeError, valueOr } from "../host/source.ts";
+import { readBoot } from "../node/process-table.ts";
 import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";
-import { readBoot } from "../snapshot/boot.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MAX_ATTEMPTS } from "./policy/attempts.ts";
 
 /** Enough for about a thousand subjects with one attempt. The oldest are dropped if that is not enough. */

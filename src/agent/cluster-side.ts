@@ -9,9 +9,8 @@ import {
   type OpenCluster,
 } from "../kube/cluster-credentials.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
+import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { Kubernetes } from "../snapshot/types/kubernetes.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Store } from "./store.ts";
 

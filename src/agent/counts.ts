@@ -3,8 +3,8 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import type { HostLocalNetwork, ResultFile, ScratchFile } from "../node/types/cni.ts";
 import type { Planned } from "../plan/scan.ts";
-import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
 /** Numbers that are not in the report, computed before the snapshot is dropped. */

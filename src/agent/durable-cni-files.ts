@@ -4,7 +4,7 @@ import { type Keeper, openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";
 import { publishKeeper } from "../keeper/published-state.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Store } from "./store.ts";
 
 export interface DurableOptions {

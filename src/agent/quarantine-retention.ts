@@ -7,7 +7,7 @@ import type { HistoryRecord } from "../heal/journal/history.ts";
 import { quarantineIds } from "../heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../heal/quarantine/prune.ts";
 import { describeError, valueOr } from "../host/source.ts";
-import { readBoot } from "../snapshot/boot.ts";
+import { readBoot } from "../node/process-table.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 
 export interface RetentionOptions {

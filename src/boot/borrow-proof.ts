@@ -1,6 +1,6 @@
 import { compareVersions, parseVersion, type Version } from "../evidence/versions.ts";
 import { failureOf, runChild } from "../host/child.ts";
-import { readMetadataFile } from "../snapshot/metadata-file.ts";
+import { readMetadataFile } from "../node/metadata.ts";
 import { lastSeenRuntime } from "./last-seen-runtime.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 

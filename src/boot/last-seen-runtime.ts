@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
-import type { Runtime } from "../snapshot/types/runtime.ts";
+import type { Runtime } from "../node/types/runtime.ts";
 
 const SeenSchema = v.object({ name: v.string(), version: v.string() });
 

@@ -2,8 +2,8 @@ import type { RefusedRecords, SameName } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
 import type { Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
-import type { MetadataFile } from "../snapshot/types/offline.ts";
-import type { ProcessFacts } from "../snapshot/types/processes.ts";
+import type { MetadataFile } from "../node/types/offline.ts";
+import type { ProcessFacts } from "../node/types/runtime.ts";
 
 /** A record that prevents the runtime's start, and the one that stays instead. */
 export interface ChosenRecord {

@@ -8,13 +8,13 @@ import { absentRuntime } from "../heal/execution/runtime-access.ts";
 import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type Healing, type RunOptions, run } from "../heal/pipeline.ts";
 import { absent, valueOr } from "../host/source.ts";
+import { readCni } from "../node/cni-facts.ts";
+import { readBoot } from "../node/process-table.ts";
+import { ZERO_TIME } from "../node/types/runtime.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan } from "../plan/plan.ts";
 import { EARLIEST_PLAUSIBLE, type HealPolicy } from "../plan/policy.ts";
 import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
-import { readBoot } from "../snapshot/boot.ts";
-import { readCni } from "../snapshot/cni-facts.ts";
-import { ZERO_TIME } from "../snapshot/types/runtime.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export interface RoundOptions extends Pick<RunOptions, "session" | "concurrency" | "sinks"> {
   readonly observe: ObserveNodeOptions;

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
+import { findNodeRuntime } from "../node/find-runtime.ts";
+import { readProcessTable } from "../node/process-table.ts";
+import { readProcesses } from "../node/processes.ts";
 import { answersCri } from "../runtime/cri.ts";
-import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import { readProcessTable } from "../snapshot/process-table.ts";
-import { readProcesses } from "../snapshot/processes.ts";
 import { readBootReport } from "./boot-report.ts";
 import { objectionToBorrowing } from "./borrow-proof.ts";
 import { doubtOf } from "./borrowed-runtime.ts";

@@ -1,7 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { type ContainerdBehaviour, containerdBehaviour, crioBehaviour } from "../evidence/versions.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 
 /** Which upgrade prevents which class here: for the runtime by its version, for others by the findings. */
 export function adviceFor({ runtime }: Snapshot, findings: readonly Finding[]): readonly string[] {

@@ -2,8 +2,7 @@ import { type Finding, namedPods, podOf, sandboxIdOf } from "../evidence/finding
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../snapshot/types/kubernetes.ts";
-import type { CsiSocket } from "../snapshot/types/snapshot.ts";
+import type { CsiSocket, KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../node/types/snapshot.ts";
 import { eventEvidence } from "./from-logs.ts";
 
 /** One finding must not restart a whole node: pods beyond this number restart by their own back-off. */

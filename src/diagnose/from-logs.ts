@@ -8,8 +8,7 @@ import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
 import { printable } from "../host/text.ts";
-import type { PodEvent } from "../snapshot/types/kubernetes.ts";
-import type { LogLine } from "../snapshot/types/snapshot.ts";
+import type { LogLine, PodEvent } from "../node/types/snapshot.ts";
 
 /** What was detected, and its class. */
 export interface Named {

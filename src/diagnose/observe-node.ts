@@ -1,6 +1,6 @@
 import { couldConcernSandboxes } from "../classes/index.ts";
-import { type ObserveOptions, observe } from "../snapshot/observe.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import { type ObserveOptions, observe } from "../node/observe.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 
 export type ObserveNodeOptions = Omit<ObserveOptions, "isRelevantLine">;
 

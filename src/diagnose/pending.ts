@@ -7,8 +7,8 @@ import { type CallReport, callReports, isFresh, removalReports } from "../eviden
 import { creationsUnderWay } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import { isSamePod, type NamedPod } from "../snapshot/ids.ts";
-import type { PluginProcess } from "../snapshot/types/processes.ts";
+import { isSamePod, type NamedPod } from "../node/types/ids.ts";
+import type { PluginProcess } from "../node/types/runtime.ts";
 
 /** What is in flight and not a finding; `explained` are the sandboxes that a finding already covers. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {

@@ -1,7 +1,7 @@
 import { classById } from "../classes/index.ts";
 import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { NamedPod, SandboxId } from "../snapshot/ids.ts";
+import type { NamedPod, SandboxId } from "../node/types/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { verdictOf } from "./verdict.ts";
 

@@ -3,9 +3,9 @@ import { isCreation, isFailing, type Pending, type PodCreation } from "../eviden
 import { callReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { NamedPod } from "../snapshot/ids.ts";
-import type { RuntimeCondition } from "../snapshot/types/runtime.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { NamedPod } from "../node/types/ids.ts";
+import type { RuntimeCondition } from "../node/types/runtime.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";

@@ -3,8 +3,8 @@ import { delimiter, dirname, join } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
 import { procLink } from "../host/proc.ts";
 import { errorLabel } from "../host/source.ts";
-import { journaldDirectory } from "../snapshot/journald.ts";
-import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
+import { journaldDirectory } from "../node/journald.ts";
+import { comparePidNamespace, WANTS_HOST_PID } from "../node/machine.ts";
 import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
 
 export interface HostPlaces {

@@ -1,7 +1,7 @@
 import type { Source } from "../host/source.ts";
 import { describeKeeper, isSerious, type KeeperState } from "../keeper/keeper-state.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import { problemsIn } from "../report/build.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
 
 const NEEDED_FOR: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
-import { type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
-import type { PluginProcess } from "../snapshot/types/processes.ts";
+import { type NamedPod, parseSandboxName } from "../node/types/ids.ts";
+import type { PluginProcess } from "../node/types/runtime.ts";
 import { callReports, isFresh } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 

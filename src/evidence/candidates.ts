@@ -1,7 +1,7 @@
 import { read, type Source, valueOr } from "../host/source.ts";
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
 import { livenessInWords } from "../liveness/words.ts";
-import type { Sandbox, Task } from "../snapshot/types/runtime.ts";
+import type { Sandbox, Task } from "../node/types/runtime.ts";
 import { blockingResults, isBroken } from "./corrupt-files.ts";
 import {
   containerInWords,

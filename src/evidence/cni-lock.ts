@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import type { PluginProcess } from "../snapshot/types/processes.ts";
+import type { PluginProcess } from "../node/types/runtime.ts";
 import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import type { NodeView } from "./view.ts";
 

@@ -1,6 +1,6 @@
-import type { SandboxId } from "../snapshot/ids.ts";
-import type { ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
-import type { Runtime } from "../snapshot/types/runtime.ts";
+import type { ResultFile, ScratchFile } from "../node/types/cni.ts";
+import type { SandboxId } from "../node/types/ids.ts";
+import type { Runtime } from "../node/types/runtime.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Detected } from "./finding.ts";
 import { sandboxDetected } from "./sandbox-detected.ts";

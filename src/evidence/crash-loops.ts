@@ -1,6 +1,6 @@
 import { valueOr } from "../host/source.ts";
-import type { PodRef } from "../snapshot/ids.ts";
-import { ZERO_TIME } from "../snapshot/types/runtime.ts";
+import type { PodRef } from "../node/types/ids.ts";
+import { ZERO_TIME } from "../node/types/runtime.ts";
 import type { NodeView } from "./view.ts";
 
 /** A container or sandbox that is restarted repeatedly. */

@@ -1,4 +1,4 @@
-import { isSamePod, type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
+import { isSamePod, type NamedPod, parseSandboxName } from "../node/types/ids.ts";
 import type { ReportedCode } from "./pending.ts";
 import { type CallReport, callReports } from "./reports.ts";
 import type { Creation } from "./sandbox-creations.ts";

@@ -1,6 +1,6 @@
 import { valueOr } from "../host/source.ts";
-import type { ResultFile } from "../snapshot/types/cni.ts";
-import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types/runtime.ts";
+import type { ResultFile } from "../node/types/cni.ts";
+import { type Container, type Sandbox, ZERO_TIME } from "../node/types/runtime.ts";
 import { containerdBehaviour, multusVariant } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
 

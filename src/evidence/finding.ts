@@ -1,4 +1,4 @@
-import type { NamedPod, PodRef, SandboxId } from "../snapshot/ids.ts";
+import type { NamedPod, PodRef, SandboxId } from "../node/types/ids.ts";
 import type { Reason } from "./reason.ts";
 import type { Step } from "./step.ts";
 

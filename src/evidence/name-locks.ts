@@ -1,4 +1,4 @@
-import { isFullId, type SandboxId, sandboxName } from "../snapshot/ids.ts";
+import { isFullId, type SandboxId, sandboxName } from "../node/types/ids.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 

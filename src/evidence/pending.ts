@@ -1,4 +1,4 @@
-import type { NamedPod, SandboxId } from "../snapshot/ids.ts";
+import type { NamedPod, SandboxId } from "../node/types/ids.ts";
 
 /**
  * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.

@@ -1,4 +1,4 @@
-import type { PluginProcess } from "../snapshot/types/processes.ts";
+import type { PluginProcess } from "../node/types/runtime.ts";
 
 /** A hung plugin is a tree of processes with the same environment: the oldest one represents it. */
 export function oldestOfEachSandbox(plugins: readonly PluginProcess[], cniCommand: string): readonly PluginProcess[] {

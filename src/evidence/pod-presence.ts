@@ -1,7 +1,7 @@
 import { valueOr } from "../host/source.ts";
-import type { PodRef } from "../snapshot/ids.ts";
-import type { Holds } from "../snapshot/types/kubernetes.ts";
-import type { Sandbox } from "../snapshot/types/runtime.ts";
+import type { PodRef } from "../node/types/ids.ts";
+import type { Sandbox } from "../node/types/runtime.ts";
+import type { Holds } from "../node/types/snapshot.ts";
 import type { NodeView } from "./view.ts";
 
 /** Whether Kubernetes has the sandbox's pod; `unasked` without an API server and kubelet directories. */

@@ -1,4 +1,4 @@
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 
 /** Options of the run that change what counts as a finding. */
 export interface DiagnosisPolicy {

@@ -1,7 +1,7 @@
-import { isSamePod, type NamedPod, parseSandboxName } from "../snapshot/ids.ts";
-import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
-import type { PodEvent } from "../snapshot/types/kubernetes.ts";
-import type { Sandbox } from "../snapshot/types/runtime.ts";
+import { type LogEnvelope, parseEnvelope } from "../node/log-envelope.ts";
+import { isSamePod, type NamedPod, parseSandboxName } from "../node/types/ids.ts";
+import type { Sandbox } from "../node/types/runtime.ts";
+import type { PodEvent } from "../node/types/snapshot.ts";
 import { lineTime } from "./log-context.ts";
 import type { Reported, ReportedCode } from "./pending.ts";
 import { type FailedOperation, runtimeReports } from "./runtime-reports.ts";

@@ -1,8 +1,7 @@
 import { valueOr } from "../host/source.ts";
-import { unquoteGo } from "../snapshot/go-string.ts";
-import { isFullId, type SandboxId } from "../snapshot/ids.ts";
-import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
-import type { LogLine, Snapshot } from "../snapshot/types/snapshot.ts";
+import { type LogEnvelope, parseEnvelope, unquoteGo } from "../node/log-envelope.ts";
+import { isFullId, type SandboxId } from "../node/types/ids.ts";
+import type { LogLine, Snapshot } from "../node/types/snapshot.ts";
 import { lineTime } from "./log-context.ts";
 
 /**

@@ -1,7 +1,6 @@
 import { valueOr } from "../host/source.ts";
-import { parseSandboxName, type SandboxId } from "../snapshot/ids.ts";
-import type { PluginProcess } from "../snapshot/types/processes.ts";
-import type { Sandbox, SandboxState } from "../snapshot/types/runtime.ts";
+import { parseSandboxName, type SandboxId } from "../node/types/ids.ts";
+import type { PluginProcess, Sandbox, SandboxState } from "../node/types/runtime.ts";
 import type { Candidate } from "./candidates.ts";
 import { isCreationDue } from "./creation-grace.ts";
 import { wasNeverCreated, wasRecovered } from "./ending.ts";

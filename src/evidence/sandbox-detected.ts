@@ -1,4 +1,4 @@
-import { sandboxName } from "../snapshot/ids.ts";
+import { sandboxName } from "../node/types/ids.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Detected, Evidence, Severity } from "./finding.ts";
 import type { Step } from "./step.ts";

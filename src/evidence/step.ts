@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { ContainerId, SandboxId } from "../snapshot/ids.ts";
+import type { ContainerId, SandboxId } from "../node/types/ids.ts";
 import {
   absolutePath,
   count,

@@ -1,4 +1,4 @@
-import type { SandboxMetadata } from "../snapshot/types/runtime.ts";
+import type { SandboxMetadata } from "../node/types/runtime.ts";
 import type { Evidence } from "./finding.ts";
 
 /** What records that the runtime refuses are in the way of. */

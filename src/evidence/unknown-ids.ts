@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import { isFullId, type SandboxId } from "../snapshot/ids.ts";
+import { isFullId, type SandboxId } from "../node/types/ids.ts";
 import { predatesStart } from "./ending.ts";
 import type { Evidence } from "./finding.ts";
 import { containerdBehaviour } from "./versions.ts";

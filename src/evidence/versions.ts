@@ -1,4 +1,4 @@
-import type { MultusConfig } from "../snapshot/types/cni.ts";
+import type { MultusConfig } from "../node/types/cni.ts";
 
 /** A release number; suffixes of distributions (`~ds1`, `-k3s1`) do not change behaviour and are dropped. */
 export interface Version {

@@ -1,16 +1,17 @@
 import { valueOr } from "../host/source.ts";
-import type { SandboxId } from "../snapshot/ids.ts";
-import type { AddressLease, MultusFile, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
-import type { PluginProcess, ShimProcess } from "../snapshot/types/processes.ts";
+import type { AddressLease, MultusFile, ResultFile, ScratchFile } from "../node/types/cni.ts";
+import type { SandboxId } from "../node/types/ids.ts";
 import type {
   Container,
   ContainerRecord,
+  PluginProcess,
   Sandbox,
   SandboxMetadata,
   SandboxRecord,
+  ShimProcess,
   Task,
-} from "../snapshot/types/runtime.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+} from "../node/types/runtime.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import type { DiagnosisPolicy } from "./policy.ts";
 
 /** A snapshot indexed by id, so that a class gets all facts about a sandbox without a search. */

@@ -1,4 +1,4 @@
-import type { NamedPod } from "../snapshot/ids.ts";
+import type { NamedPod } from "../node/types/ids.ts";
 import type { Match } from "./recognise.ts";
 
 /** All records of one class. */

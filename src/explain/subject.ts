@@ -1,4 +1,4 @@
-import type { NamedPod } from "../snapshot/ids.ts";
+import type { NamedPod } from "../node/types/ids.ts";
 /** The sandbox and the pod in a line, if any. Ids may be short (crictl prints 13 digits). */
 export interface LogSubject {
   readonly sandboxId?: string;

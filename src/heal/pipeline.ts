@@ -4,9 +4,9 @@ import { verdictOf } from "../diagnose/verdict.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { valueOr } from "../host/source.ts";
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { ActionResult } from "./execution/run-action.ts";
 import { type PlanTools, runPlan } from "./execution/run-plan.ts";
 import {

@@ -3,7 +3,7 @@ import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { parseJson, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
-import { isJsonObject } from "../snapshot/scratch-files.ts";
+import { isJsonObject } from "../node/cni-files.ts";
 import type { KeptRoot } from "./kept-directories.ts";
 
 export interface PluginRootsOptions {

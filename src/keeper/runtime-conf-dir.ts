@@ -1,6 +1,6 @@
+import { fetchRuntimeInfo } from "../node/cri-facts.ts";
+import { findNodeRuntime } from "../node/find-runtime.ts";
 import { openCri } from "../runtime/cri.ts";
-import { fetchRuntimeInfo } from "../snapshot/cri-facts.ts";
-import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 
 export interface AskedRuntime {
   readonly runtimeEndpoint: string | undefined;

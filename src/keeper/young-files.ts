@@ -1,6 +1,6 @@
 import { lstatSync } from "node:fs";
 import { listDirectory } from "../host/safe-fs.ts";
-import { eachPaced } from "../snapshot/pace.ts";
+import { eachPaced } from "../node/process-table.ts";
 
 /**
  * Older files have been written back by the kernel: by default it starts after 30 s (vm.dirty_expire_centisecs) and

@@ -1,6 +1,5 @@
 import type { Source } from "../host/source.ts";
-import type { ProcessFacts, ShimProcess } from "../snapshot/types/processes.ts";
-import type { Task } from "../snapshot/types/runtime.ts";
+import type { ProcessFacts, ShimProcess, Task } from "../node/types/runtime.ts";
 
 /** The sources of signs of life. */
 export type Sign = SignOfLife["sign"];

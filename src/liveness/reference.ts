@@ -1,6 +1,5 @@
 import type { Source } from "../host/source.ts";
-import type { ProcessFacts } from "../snapshot/types/processes.ts";
-import type { ContainerdFacts } from "../snapshot/types/runtime.ts";
+import type { ContainerdFacts, ProcessFacts } from "../node/types/runtime.ts";
 
 /** Which source still refers to an id. An id without a reference is a leak. */
 export type Reference =

@@ -1,6 +1,6 @@
 import { absent, type Source } from "../host/source.ts";
-import type { StoredRecords } from "../snapshot/types/offline.ts";
-import type { ProcessFacts } from "../snapshot/types/processes.ts";
+import type { StoredRecords } from "../node/types/offline.ts";
+import type { ProcessFacts } from "../node/types/runtime.ts";
 import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 
 /** Liveness of a stored sandbox or container while its runtime does not run: then only processes can show it. */

@@ -10,8 +10,8 @@ import type { Step } from "../evidence/step.ts";
 import { multusVariant } from "../evidence/versions.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { SandboxId } from "../snapshot/ids.ts";
-import type { Sandbox } from "../snapshot/types/runtime.ts";
+import type { SandboxId } from "../node/types/ids.ts";
+import type { Sandbox } from "../node/types/runtime.ts";
 
 /**
  * Everything that blocks a sandbox's removal: the obstacles of its finding, and other faults of the sandbox. One cause

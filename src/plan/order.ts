@@ -3,8 +3,8 @@ import { type Finding, podOf } from "../evidence/finding.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { KnownPod } from "../snapshot/types/kubernetes.ts";
-import type { Sandbox } from "../snapshot/types/runtime.ts";
+import type { Sandbox } from "../node/types/runtime.ts";
+import type { KnownPod } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "./plan.ts";
 
 /** The order of healing: without a network agent no DEL works, without a CSI plugin no volume. */

@@ -2,7 +2,7 @@ import type { DiagnosisPolicy } from "../evidence/policy.ts";
 import { type Reason, reason } from "../evidence/reason.ts";
 import { STEPS } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { ZERO_TIME } from "../snapshot/types/runtime.ts";
+import { ZERO_TIME } from "../node/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 
 /** How far this run may go. */

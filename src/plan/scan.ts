@@ -1,6 +1,6 @@
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { duringRun } from "../evidence/policy.ts";
-import type { Snapshot } from "../snapshot/types/snapshot.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan } from "./plan.ts";
 import type { HealPolicy } from "./policy.ts";
 

@@ -1,4 +1,4 @@
-import { isFullId } from "../snapshot/ids.ts";
+import { isFullId } from "../node/types/ids.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 
 /** The finding that a run is healing, shown instead of what a scan found about the same sandbox. */

@@ -10,9 +10,9 @@ import type { FleetAnswer } from "../../src/fleet/gate.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/execution/run-action.ts";
 import { type Outcome, ok } from "../../src/heal/outcome.ts";
 import type { Healing } from "../../src/heal/pipeline.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import type { Plan, PlannedAction } from "../../src/plan/plan.ts";
 import { type Planned, scanNode } from "../../src/plan/scan.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "../support/snapshot-builder.ts";
 import { freshState } from "./metrics/agent-state.ts";
 

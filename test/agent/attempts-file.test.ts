@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type KeptAttempts, openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
-import { fill, makeSparse, tempDir } from "../snapshot/temp-dir.ts";
+import { fill, makeSparse, tempDir } from "../node/temp-dir.ts";
 import { actionOn, CLASS } from "./planned-action.ts";
 
 const NOON = new Date("2026-03-01T12:00:00Z");

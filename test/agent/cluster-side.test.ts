@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
-import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 import { ENDING } from "../fleet/actions.ts";
 import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
 import { freshState } from "./metrics/agent-state.ts";

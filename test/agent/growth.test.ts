@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { GrowthMeter } from "../../src/agent/growth.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { failed, read } from "../../src/host/source.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import type { Planned } from "../../src/plan/scan.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, ago, containerOf, NOW, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 
 interface Node {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { logPodSourceChanges } from "../../src/agent/cluster-side.ts";
-import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 
 const WELL: Kubernetes = {
   source: "api",

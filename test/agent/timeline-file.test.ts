@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { openStore } from "../../src/agent/store.ts";
 import { addToTimeline } from "../../src/agent/timeline.ts";
 import { keepTimeline, readTimeline } from "../../src/agent/timeline-file.ts";
-import { fill, tempDir } from "../snapshot/temp-dir.ts";
+import { fill, tempDir } from "../node/temp-dir.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
 const NOW = new Date("2026-03-01T12:00:00Z");

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent } from "../../src/host/source.ts";
+import { sandboxName } from "../../src/node/types/ids.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
+import type { Holds, KnownPod } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";
-import { sandboxName } from "../../src/snapshot/ids.ts";
-import type { Holds, KnownPod } from "../../src/snapshot/types/kubernetes.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   addressOf,

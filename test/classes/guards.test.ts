@@ -11,10 +11,9 @@ import {
 } from "../../src/evidence/pod-presence.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent, failed } from "../../src/host/source.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
+import type { KnownPod, Kubernetes, Snapshot } from "../../src/node/types/snapshot.ts";
 import {
   ago,
   containerOf,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { read } from "../../src/host/source.ts";
-import type { CniDaemon } from "../../src/snapshot/types/cni.ts";
-import type { PluginProcess } from "../../src/snapshot/types/processes.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { CniDaemon } from "../../src/node/types/cni.ts";
+import type { PluginProcess } from "../../src/node/types/runtime.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

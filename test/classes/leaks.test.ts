@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
-import type { NetnsEntry } from "../../src/snapshot/types/cni.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { NetnsEntry } from "../../src/node/types/cni.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

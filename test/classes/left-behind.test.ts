@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { NetnsEntry } from "../../src/snapshot/types/cni.ts";
-import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
-import type { ContainerExit, ContainerRecord } from "../../src/snapshot/types/runtime.ts";
+import type { NetnsEntry } from "../../src/node/types/cni.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { ContainerExit, ContainerRecord } from "../../src/node/types/runtime.ts";
+import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

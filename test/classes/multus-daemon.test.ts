@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { MultusDaemon } from "../../src/node/types/cni.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
-import type { MultusDaemon } from "../../src/snapshot/types/cni.ts";
 import { named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
-import type { ContainerExit, Sandbox } from "../../src/snapshot/types/runtime.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { ContainerExit, Sandbox } from "../../src/node/types/runtime.ts";
+import type { KnownPod, Kubernetes } from "../../src/node/types/snapshot.ts";
 import {
   AT_ONCE,
   ago,

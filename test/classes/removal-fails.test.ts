@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent, read } from "../../src/host/source.ts";
-import type { FileHealth } from "../../src/snapshot/types/cni.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { FileHealth } from "../../src/node/types/cni.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import type { KeptCode } from "../../src/evidence/finding.ts";
 import { viewOf } from "../../src/evidence/view.ts";
-import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
-import type { ContainerExit } from "../../src/snapshot/types/runtime.ts";
+import type { ContainerExit } from "../../src/node/types/runtime.ts";
+import type { KnownPod, Kubernetes } from "../../src/node/types/snapshot.ts";
 import {
   containerOf,
   FINISHED,

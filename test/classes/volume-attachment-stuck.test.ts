@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { Holder, Holds, KnownPod, UnattachedVolume } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { Holder, Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const HOLDS: Holds = { paused: false, node: false, namespaces: [] };

@@ -4,7 +4,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { writeAll } from "../../src/cli/process-io.ts";
-import { tempDir } from "../snapshot/temp-dir.ts";
+import { tempDir } from "../node/temp-dir.ts";
 
 /** Far more than a pipe holds. */
 const TEXT = "x".repeat(1_000_000);

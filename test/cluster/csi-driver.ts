@@ -10,7 +10,7 @@ import {
 } from "../../lab/cluster/csi-storage.ts";
 import { isReady, type PodObject } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
-import { stateOfSocket } from "../../src/snapshot/csi.ts";
+import { stateOfSocket } from "../../src/node/csi.ts";
 import { WAIT_MS } from "./lab-cluster.ts";
 
 /** A CSI node plugin, its sidecar and a database with a volume; returns the three pods once they run. */

@@ -7,7 +7,7 @@ import { killedMonitors } from "../../lab/faults/killed-monitors.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
-import { containerId, podUid, sandboxId } from "../../src/snapshot/ids.ts";
+import { containerId, podUid, sandboxId } from "../../src/node/types/ids.ts";
 import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "../cluster/lab-cluster.ts";
 import { agentLog, isHealedByAgent } from "../cluster/pod-ghost.ts";
 import { UNGHOST } from "../e2e/unghost.ts";

@@ -1,13 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { read } from "../../src/host/source.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { CsiSocket, KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { buildReport, withHealing } from "../../src/report/build.ts";
 import { renderPlan } from "../../src/report/plan.ts";
 import { doneInWords } from "../../src/report/step-words.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
-import type { CsiSocket } from "../../src/snapshot/types/snapshot.ts";
 import {
   AT_ONCE,
   ago,

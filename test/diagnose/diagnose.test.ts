@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent, failed } from "../../src/host/source.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { Kubernetes, PodEvent } from "../../src/snapshot/types/kubernetes.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { Kubernetes, PodEvent } from "../../src/node/types/snapshot.ts";
 import { AT_ONCE, containerOf, LOST, recordOf, resultOf, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 
 const EVENT: PodEvent = {

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
-import type { ResultFile } from "../../src/snapshot/types/cni.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/snapshot/types/offline.ts";
-import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
-import type { SandboxRecord } from "../../src/snapshot/types/runtime.ts";
+import type { ResultFile } from "../../src/node/types/cni.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/node/types/offline.ts";
+import type { ProcessFacts, SandboxRecord } from "../../src/node/types/runtime.ts";
 
 const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
 const CREATED = new Date("2026-01-02T03:04:05Z");

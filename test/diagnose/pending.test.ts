@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types/kubernetes.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {

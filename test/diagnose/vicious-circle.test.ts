@@ -6,9 +6,9 @@ import { crashLoops } from "../../src/evidence/crash-loops.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { type NodeView, viewOf } from "../../src/evidence/view.ts";
 import { read } from "../../src/host/source.ts";
-import { containerId } from "../../src/snapshot/ids.ts";
-import type { Container, Sandbox } from "../../src/snapshot/types/runtime.ts";
-import type { KernelFacts, Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import { containerId } from "../../src/node/types/ids.ts";
+import type { Container, Sandbox } from "../../src/node/types/runtime.ts";
+import type { KernelFacts, Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   ago,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { checkCpuShare } from "../../src/doctor/cpu-share.ts";
-import { fill, tempDir } from "../snapshot/temp-dir.ts";
+import { fill, tempDir } from "../node/temp-dir.ts";
 
 const AGENT = { POD_UID: "0a0a0a0a" };
 

@@ -3,9 +3,9 @@ import { expect } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
 import { runPod } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
+import type { PodRef } from "../../src/node/types/ids.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import type { PodRef } from "../../src/snapshot/ids.ts";
 import { CALL, HANG_GUARD_MS } from "../lab/real-node.ts";
 import { type Healed, heal } from "./healed-node.ts";
 

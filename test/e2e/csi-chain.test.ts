@@ -14,7 +14,7 @@ import {
   STUB_KUBECONFIG,
   startStubApi,
 } from "../../lab/stub-api.ts";
-import type { PodRef } from "../../src/snapshot/ids.ts";
+import type { PodRef } from "../../src/node/types/ids.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { healBeside, untilStopped } from "./as-kubelet.ts";
 import { startAgent } from "./clustered-agent.ts";

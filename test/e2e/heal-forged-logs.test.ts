@@ -1,7 +1,7 @@
 import { appendFileSync, chownSync } from "node:fs";
 import { describe, expect } from "vitest";
 import { runPod } from "../../lab/pods.ts";
-import { sandboxName } from "../../src/snapshot/ids.ts";
+import { sandboxName } from "../../src/node/types/ids.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { expectAlive, expectGone, heal } from "./healed-node.ts";
 import { kubeletKnows, runKubelet } from "./scanned-node.ts";

@@ -4,7 +4,7 @@ import { viewOf } from "../../src/evidence/view.ts";
 import { failed } from "../../src/host/source.ts";
 import type { SignOfLife } from "../../src/liveness/liveness.ts";
 import { signInWords } from "../../src/liveness/words.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {
   containerOf,

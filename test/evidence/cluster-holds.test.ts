@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import { podPresence } from "../../src/evidence/pod-presence.ts";
 import { viewOf } from "../../src/evidence/view.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { Holds, KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
-import type { Sandbox } from "../../src/snapshot/types/runtime.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { Sandbox } from "../../src/node/types/runtime.ts";
+import type { Holds, KnownPod, Kubernetes } from "../../src/node/types/snapshot.ts";
 import { ago, idOf, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const NO_HOLDS: Holds = { paused: false, node: false, namespaces: [] };

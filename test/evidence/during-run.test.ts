@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type DiagnosisPolicy, duringRun } from "../../src/evidence/policy.ts";
 import { read } from "../../src/host/source.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { endedInOrder, endWasLost } from "../../src/evidence/ending.ts";
 import { viewOf } from "../../src/evidence/view.ts";
-import type { Container, ContainerExit } from "../../src/snapshot/types/runtime.ts";
+import type { Container, ContainerExit } from "../../src/node/types/runtime.ts";
 import { containerOf, FINISHED, idOf, LOST, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const KILLED: ContainerExit = { ...FINISHED, exitCode: 137, reason: "Error" };

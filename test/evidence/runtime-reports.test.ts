@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { namesHeldInLogs } from "../../src/evidence/name-locks.ts";
 import { type RuntimeReport, reportIn } from "../../src/evidence/runtime-reports.ts";
 import { viewOf } from "../../src/evidence/view.ts";
+import { sandboxName } from "../../src/node/types/ids.ts";
 import { planHealing } from "../../src/plan/plan.ts";
-import { sandboxName } from "../../src/snapshot/ids.ts";
 import { diagnosed } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

@@ -13,12 +13,11 @@ import type { HealContext } from "../../src/heal/journal/journal.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
 import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
+import type { CniConfig } from "../../src/node/types/cni.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../../src/node/types/runtime.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import type { CniConfig } from "../../src/snapshot/types/cni.ts";
-import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
-import type { ContainerdFacts, Task } from "../../src/snapshot/types/runtime.ts";
 import type { HealFixture } from "./heal-fixture.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostPath, resolveOnHost } from "../../src/host/paths.ts";
-import { tempDir } from "../snapshot/temp-dir.ts";
+import { tempDir } from "../node/temp-dir.ts";
 
 describe("hostPath", () => {
   test.each([

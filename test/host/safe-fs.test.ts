@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { listDirectory, readRegularFile } from "../../src/host/safe-fs.ts";
 import { errorLabel } from "../../src/host/source.ts";
 import { printable } from "../../src/host/text.ts";
-import { asUnprivileged, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
+import { asUnprivileged, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../node/temp-dir.ts";
 
 describe("listDirectory", () => {
   test("distinguishes files, directories, links and FIFOs and follows none", () => {

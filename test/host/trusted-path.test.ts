@@ -3,7 +3,7 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, symlinkSync, writeFileSync
 import { createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { provePath } from "../../src/host/trusted-path.ts";
-import { asUnprivileged, fill, isRoot, tempDir } from "../snapshot/temp-dir.ts";
+import { asUnprivileged, fill, isRoot, tempDir } from "../node/temp-dir.ts";
 
 const UNPRIVILEGED_UID = 65534;
 

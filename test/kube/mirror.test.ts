@@ -80,7 +80,7 @@ describe("a mirror of the cluster", () => {
 
   test("sends no request that a kubelet's credentials forbid", async () => {
     const { makeAuthority } = await import("../../lab/stub-api/certificates.ts");
-    const { tempDir } = await import("../snapshot/temp-dir.ts");
+    const { tempDir } = await import("../node/temp-dir.ts");
     const { cert, key } = makeAuthority(tempDir(), "cluster").issue("/O=system:nodes/CN=system:node:n1");
     const data = (text: string): string => Buffer.from(text).toString("base64");
     const user = { "client-certificate-data": data(cert), "client-key-data": data(key) };

@@ -21,9 +21,9 @@ import { runPod, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { apiForgets } from "../../lab/stub-api.ts";
 import { ensureMultus } from "../../lab/tools.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "./real-node.ts";
 
 const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { failed, read } from "../../src/host/source.ts";
 import { livenessOfStored } from "../../src/liveness/stored.ts";
-import type { StoredContainer } from "../../src/snapshot/types/offline.ts";
-import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
+import type { StoredContainer } from "../../src/node/types/offline.ts";
+import type { ProcessFacts } from "../../src/node/types/runtime.ts";
 import { idOf, shimOf } from "../support/snapshot-builder.ts";
 
 const ID = idOf("a");

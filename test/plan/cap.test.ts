@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { capped } from "../../src/plan/policy.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
 
 const REMOVE: Step = { kind: "remove-sandbox", sandboxId: sandboxId("a".repeat(64)) };
 const MOVE: Step = { kind: "quarantine-file", path: "/var/lib/cni/results/x", health: "orphaned" };

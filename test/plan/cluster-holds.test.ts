@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { Holds } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
-import type { Holds } from "../../src/snapshot/types/kubernetes.ts";
 import {
   AT_ONCE,
   containerOf,

@@ -3,13 +3,12 @@ import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent } from "../../src/host/source.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
+import type { KnownPod, Snapshot } from "../../src/node/types/snapshot.ts";
 import { obstaclesOf, sweepAfter } from "../../src/plan/obstacles.ts";
 import { afterPluginSockets, csiOf } from "../../src/plan/order.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { doubtAboutClock } from "../../src/plan/policy.ts";
-import type { KnownPod } from "../../src/snapshot/types/kubernetes.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import {
   addressOf,
   idOf,

@@ -4,9 +4,9 @@ import type { Candidate } from "../../src/evidence/candidates.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { viewOf } from "../../src/evidence/view.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import {
   containerOf,
   LOST,

@@ -5,8 +5,8 @@ import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni
 import type { Candidate } from "../../src/evidence/candidates.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { containerdLine } from "../support/log-lines.ts";
 import {
   containerOf,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../src/evidence/finding.ts";
+import { podUid } from "../../src/node/types/ids.ts";
+import type { Sandbox } from "../../src/node/types/runtime.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
-import { podUid } from "../../src/snapshot/ids.ts";
-import type { Sandbox } from "../../src/snapshot/types/runtime.ts";
 import { diagnosed } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

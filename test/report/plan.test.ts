@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { viewOf } from "../../src/evidence/view.ts";
+import { sandboxId } from "../../src/node/types/ids.ts";
 import type { Plan } from "../../src/plan/plan.ts";
 import { buildReport, reportedFinding } from "../../src/report/build.ts";
 import { type PlanContext, renderPlan, withPlan } from "../../src/report/plan.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
 import { AT_ONCE, snapshotOf } from "../support/snapshot-builder.ts";
 
 const OPTIONS = { colour: false, columns: 100, verbose: false };

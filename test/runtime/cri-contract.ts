@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { PAUSE_IMAGE } from "../../lab/pause-image.ts";
 import { podRef, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
+import { type PodRef, sandboxName } from "../../src/node/types/ids.ts";
 import { type ContainerdClient, openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
@@ -12,7 +13,6 @@ import {
   type PodSandbox,
   PodSandboxState,
 } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { type PodRef, sandboxName } from "../../src/snapshot/ids.ts";
 import type { CriBackend, CriManners } from "./cri-backend.ts";
 
 const HANG_GUARD_MS = 600_000;

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { type SimulatedRuntime, startSimulated } from "../../lab/simulated/runtime.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../../src/runtime/lists.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const CALL = { timeoutMs: 60_000 };

@@ -8,11 +8,11 @@ import { podRef, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { startSimulatedNode } from "../../lab/simulated/node.ts";
 import { type SimulatedRuntime, startSimulated } from "../../lab/simulated/runtime.ts";
+import { sandboxName } from "../../src/node/types/ids.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { sandboxName } from "../../src/snapshot/ids.ts";
-import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const CALL = { timeoutMs: 30_000 };

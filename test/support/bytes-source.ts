@@ -1,4 +1,4 @@
-import type { ByteSource } from "../../src/snapshot/bolt/stable-file.ts";
+import type { ByteSource } from "../../src/node/bolt/stable-file.ts";
 
 /** Bytes in memory, read like a file. */
 export function bytesAsSource(bytes: Uint8Array): ByteSource {

@@ -1,6 +1,5 @@
 import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { read } from "../../src/host/source.ts";
-import { containerId, podUid, type SandboxId, sandboxId, sandboxName } from "../../src/snapshot/ids.ts";
 import type {
   AddressLease,
   CniConfig,
@@ -9,20 +8,22 @@ import type {
   NetnsEntry,
   ResultFile,
   ScratchFile,
-} from "../../src/snapshot/types/cni.ts";
-import type { PluginProcess, ShimProcess } from "../../src/snapshot/types/processes.ts";
+} from "../../src/node/types/cni.ts";
+import { containerId, podUid, type SandboxId, sandboxId, sandboxName } from "../../src/node/types/ids.ts";
 import type {
   Container,
   ContainerExit,
   ContainerRecord,
   Lease,
+  PluginProcess,
   RuntimeCondition,
   Sandbox,
   SandboxMetadata,
   SandboxRecord,
+  ShimProcess,
   Task,
-} from "../../src/snapshot/types/runtime.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+} from "../../src/node/types/runtime.ts";
+import type { Snapshot } from "../../src/node/types/snapshot.ts";
 
 /** The time of every built snapshot; the machine has been up for an hour and its runtime for nearly as long. */
 export const NOW = new Date("2026-03-01T12:00:00Z");

@@ -6,7 +6,7 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import { listAll } from "../../kube/list.ts";
 import { withApi } from "../../kube/with-api.ts";
-import { isSameMachine } from "../../snapshot/same-machine.ts";
+import { isSameMachine } from "../../node/machine.ts";
 import { deleteCondition, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {

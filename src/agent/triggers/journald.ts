@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { couldConcernSandboxes } from "../../classes/index.ts";
 import { describeEnd, outputEnded, startChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
-import { journaldDirectory } from "../../snapshot/journald.ts";
+import { journaldDirectory } from "../../node/journald.ts";
 import type { OnHint } from "./triggers.ts";
 
 export interface JournalOptions {

@@ -3,7 +3,7 @@ import { placesAt } from "../../host/distributions/index.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
 import { watchDirectories } from "../../keeper/directory-watch.ts";
-import type { Snapshot } from "../../snapshot/types/snapshot.ts";
+import type { Snapshot } from "../../node/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { followRuntime } from "./runtime-events.ts";

@@ -3,7 +3,7 @@ import { wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import type { Sandbox } from "../../snapshot/types/runtime.ts";
+import type { Sandbox } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const clockStepSandboxAttemptReuse: FailureClass = {

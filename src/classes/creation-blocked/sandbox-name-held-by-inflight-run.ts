@@ -6,9 +6,9 @@ import { creationsUnderWay } from "../../evidence/sandbox-creations.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
-import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
-import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
-import type { PluginProcess } from "../../snapshot/types/processes.ts";
+import { type PodRef, parseSandboxName, type SandboxId } from "../../node/types/ids.ts";
+import type { PluginProcess } from "../../node/types/runtime.ts";
+import type { KnownPod } from "../../node/types/snapshot.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 const decides =

@@ -1,7 +1,7 @@
 import type { Detected } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import type { AddressLease } from "../../snapshot/types/cni.ts";
+import type { AddressLease } from "../../node/types/cni.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const hostlocalEmptyIpFile: FailureClass = {

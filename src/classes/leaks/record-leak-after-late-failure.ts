@@ -1,7 +1,7 @@
 import type { Detected } from "../../evidence/finding.ts";
 import { containerdBehaviour } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { parseSandboxName, sandboxId } from "../../snapshot/ids.ts";
+import { parseSandboxName, sandboxId } from "../../node/types/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const recordLeakAfterLateFailure: FailureClass = {

@@ -1,8 +1,8 @@
 import type { Detected } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
-import { sandboxId } from "../../snapshot/ids.ts";
-import type { ProcessFacts, ShimProcess } from "../../snapshot/types/processes.ts";
+import { sandboxId } from "../../node/types/ids.ts";
+import type { ProcessFacts, ShimProcess } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const shimLeak: FailureClass = {

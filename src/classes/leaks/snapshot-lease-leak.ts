@@ -1,7 +1,7 @@
 import type { Detected } from "../../evidence/finding.ts";
 import { isSettled } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { isFullId } from "../../snapshot/ids.ts";
+import { isFullId } from "../../node/types/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const snapshotLeaseLeak: FailureClass = {

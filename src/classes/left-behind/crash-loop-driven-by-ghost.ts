@@ -3,7 +3,7 @@ import { type Detected, type Evidence, type Finding, podOf } from "../../evidenc
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { KernelFacts } from "../../snapshot/types/snapshot.ts";
+import type { KernelFacts } from "../../node/types/snapshot.ts";
 import { type Classified, type FailureClass, keepsStuck } from "../failure-class.ts";
 
 export const crashLoopDrivenByGhost: FailureClass = {

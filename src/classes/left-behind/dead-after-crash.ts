@@ -16,10 +16,10 @@ import type { AboutId, NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";
 import { livenessOfStored } from "../../liveness/stored.ts";
-import { parseSandboxName } from "../../snapshot/ids.ts";
-import type { CniFacts } from "../../snapshot/types/cni.ts";
-import type { MetadataFile, OfflineFacts } from "../../snapshot/types/offline.ts";
-import type { Sandbox } from "../../snapshot/types/runtime.ts";
+import type { CniFacts } from "../../node/types/cni.ts";
+import { parseSandboxName } from "../../node/types/ids.ts";
+import type { MetadataFile, OfflineFacts } from "../../node/types/offline.ts";
+import type { Sandbox } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const deadAfterCrash: FailureClass = {

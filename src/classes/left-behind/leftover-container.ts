@@ -2,7 +2,7 @@ import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { isSettled, podPresence } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import type { Sandbox } from "../../snapshot/types/runtime.ts";
+import type { Sandbox } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const leftoverContainer: FailureClass = {

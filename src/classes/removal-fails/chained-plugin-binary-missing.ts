@@ -6,7 +6,7 @@ import { heldUpInWords, incompleteSandboxes } from "../../evidence/sandbox-creat
 import { type UnknownId, unknownIds } from "../../evidence/unknown-ids.ts";
 import type { AboutId, NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import type { CniConfig } from "../../snapshot/types/cni.ts";
+import type { CniConfig } from "../../node/types/cni.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const chainedPluginBinaryMissing: FailureClass = {

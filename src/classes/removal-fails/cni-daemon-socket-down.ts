@@ -5,9 +5,9 @@ import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } fro
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { NamedPod } from "../../snapshot/ids.ts";
-import type { CniDaemon } from "../../snapshot/types/cni.ts";
-import type { PluginProcess } from "../../snapshot/types/processes.ts";
+import type { CniDaemon } from "../../node/types/cni.ts";
+import type { NamedPod } from "../../node/types/ids.ts";
+import type { PluginProcess } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const cniDaemonSocketDown: FailureClass = {

@@ -5,7 +5,7 @@ import { recordsComeFirst } from "../../evidence/unknown-ids.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { PluginOrigin, PluginProcess } from "../../snapshot/types/processes.ts";
+import type { PluginOrigin, PluginProcess } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const delTimeoutKilled: FailureClass = {

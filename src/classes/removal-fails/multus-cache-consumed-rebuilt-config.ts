@@ -7,8 +7,8 @@ import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { multusVariant } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
-import type { SandboxId } from "../../snapshot/ids.ts";
-import type { Snapshot } from "../../snapshot/types/snapshot.ts";
+import type { SandboxId } from "../../node/types/ids.ts";
+import type { Snapshot } from "../../node/types/snapshot.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 const decides =

@@ -8,8 +8,8 @@ import { MULTUS } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { MultusDaemon } from "../../snapshot/types/cni.ts";
-import type { PluginProcess } from "../../snapshot/types/processes.ts";
+import type { MultusDaemon } from "../../node/types/cni.ts";
+import type { PluginProcess } from "../../node/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {

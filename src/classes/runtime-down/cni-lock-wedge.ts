@@ -4,7 +4,7 @@ import type { Detected } from "../../evidence/finding.ts";
 import { callReports, isFresh } from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { NamedPod } from "../../snapshot/ids.ts";
+import type { NamedPod } from "../../node/types/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const cniLockWedge: FailureClass = {

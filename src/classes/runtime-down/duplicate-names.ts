@@ -4,9 +4,9 @@ import type { Source } from "../../host/source.ts";
 import type { Liveness } from "../../liveness/liveness.ts";
 import { livenessOfStored } from "../../liveness/stored.ts";
 import { signInWords } from "../../liveness/words.ts";
-import { parseSandboxName } from "../../snapshot/ids.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../../snapshot/types/offline.ts";
-import type { ProcessFacts } from "../../snapshot/types/processes.ts";
+import { parseSandboxName } from "../../node/types/ids.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../../node/types/offline.ts";
+import type { ProcessFacts } from "../../node/types/runtime.ts";
 import type { FailureClass, SameName } from "../failure-class.ts";
 
 export const recoverDuplicateSandboxName: FailureClass = {

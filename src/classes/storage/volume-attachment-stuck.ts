@@ -2,7 +2,7 @@ import { type Detected, namedPods } from "../../evidence/finding.ts";
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
-import type { Holder, KnownPod, UnattachedVolume } from "../../snapshot/types/kubernetes.ts";
+import type { Holder, KnownPod, UnattachedVolume } from "../../node/types/snapshot.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const volumeAttachmentStuck: FailureClass = {

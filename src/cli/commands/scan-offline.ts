@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { scanOffline } from "../../diagnose/offline.ts";
+import { observeOffline } from "../../node/observe-offline.ts";
 import { buildReport } from "../../report/build.ts";
-import { observeOffline } from "../../snapshot/observe-offline.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { SettingsError } from "../settings/kinds.ts";

@@ -2,16 +2,15 @@ import { join } from "node:path";
 import { resolveOnHost } from "../../host/paths.ts";
 import { listDirectory } from "../../host/safe-fs.ts";
 import type { Source } from "../../host/source.ts";
+import { parseResultName } from "../../node/cni-files.ts";
+import { readContainerd, readTasks } from "../../node/containerd-facts.ts";
+import { readProcessTable } from "../../node/process-table.ts";
+import { type OurRuntime, readProcesses } from "../../node/processes.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../../node/types/runtime.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Container, SandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { parseResultName } from "../../snapshot/cni-results.ts";
-import { readContainerd, readTasks } from "../../snapshot/containerd-facts.ts";
-import { readProcessTable } from "../../snapshot/process-table.ts";
-import { type OurRuntime, readProcesses } from "../../snapshot/processes.ts";
-import type { ProcessFacts } from "../../snapshot/types/processes.ts";
-import type { ContainerdFacts, Task } from "../../snapshot/types/runtime.ts";
 
 /**
  * Facts about the whole node with a maximum age, shared by concurrent proofs. A runtime iterates over all its sandboxes

@@ -3,10 +3,10 @@ import { absent, failed, read, type Source } from "../../host/source.ts";
 import { type Liveness, livenessOf, nodeSigns } from "../../liveness/liveness.ts";
 import { type Reference, referenceTo } from "../../liveness/reference.ts";
 import { livenessInWords, referenceInWords } from "../../liveness/words.ts";
+import type { Task } from "../../node/types/runtime.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { Task } from "../../snapshot/types/runtime.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { Sleep, Waits } from "./waits.ts";
 

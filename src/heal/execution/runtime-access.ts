@@ -1,8 +1,8 @@
 import { valueOr } from "../../host/source.ts";
+import type { Snapshot } from "../../node/types/snapshot.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import { type CriClient, openCri } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { RecordStore } from "../files/record-store.ts";
 import { type FreshFacts, freshFacts } from "./fresh-facts.ts";
 import { type RemovalVerifier, removalVerifier } from "./removal-verifier.ts";

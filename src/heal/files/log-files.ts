@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../../host/paths.ts";
-import { whyNotRootsLog } from "../../snapshot/log-ownership.ts";
+import { whyNotRootsLog } from "../../node/logs.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { type FileIdentity, identify, kindInWords } from "./file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "./held-directory.ts";

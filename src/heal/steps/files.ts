@@ -9,12 +9,19 @@ import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { parseJson } from "../../host/text.ts";
+import {
+  CORRUPT,
+  isJsonObject,
+  type Judgement,
+  judgeMultusCache,
+  judgeResult,
+  MULTUS_MARKER,
+  OK,
+  parseResultName,
+} from "../../node/cni-files.ts";
+import { parseLease } from "../../node/host-local.ts";
+import type { CniConfig } from "../../node/types/cni.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
-import { parseLease } from "../../snapshot/host-local.ts";
-import { judgeMultusCache, MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
-import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
-import type { CniConfig } from "../../snapshot/types/cni.ts";
 import {
   findReference,
   notDead,

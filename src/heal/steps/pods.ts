@@ -10,13 +10,13 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { withApi } from "../../kube/with-api.ts";
+import { stateOfSocket } from "../../node/csi.ts";
+import { probeMultusDaemon } from "../../node/multus-daemon.ts";
+import type { CniConfig, MultusDaemon } from "../../node/types/cni.ts";
+import type { SandboxId } from "../../node/types/ids.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { stateOfSocket } from "../../snapshot/csi.ts";
-import type { SandboxId } from "../../snapshot/ids.ts";
-import { probeMultusDaemon } from "../../snapshot/multus-health.ts";
-import type { CniConfig, MultusDaemon } from "../../snapshot/types/cni.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
 import {

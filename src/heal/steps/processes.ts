@@ -12,11 +12,11 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { readNodeReadiness } from "../../kube/node-readiness.ts";
 import { withApi } from "../../kube/with-api.ts";
+import { comparePidNamespace } from "../../node/machine.ts";
+import type { ProcessFacts, ProcessRef, ShimProcess } from "../../node/types/runtime.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { comparePidNamespace } from "../../snapshot/pid-namespace.ts";
-import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import { INTERRUPTED, type Interruption, type Sleep, type Waits } from "../execution/waits.ts";
 import {

@@ -1,8 +1,8 @@
 import { type Finding, podOf } from "../../evidence/finding.ts";
 import { type Reason, reason } from "../../evidence/reason.ts";
 import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../node/machine.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../snapshot/pid-namespace.ts";
 import { ProofLost } from "../execution/prove.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";

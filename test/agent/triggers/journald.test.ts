@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { until } from "../../../lab/poll.ts";
 import { followJournald, type JournaldWatch } from "../../../src/agent/triggers/journald.ts";
-import { tempDir } from "../../snapshot/temp-dir.ts";
+import { tempDir } from "../../node/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
 const HANG_GUARD_MS = 30_000;

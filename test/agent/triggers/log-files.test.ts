@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { watchLogFiles } from "../../../src/agent/triggers/log-files.ts";
 import type { Hint } from "../../../src/agent/triggers/triggers.ts";
-import { tempDir } from "../../snapshot/temp-dir.ts";
+import { tempDir } from "../../node/temp-dir.ts";
 
 const TROUBLE = 'level=error msg="StopPodSandbox for \\"abc\\" failed" error="failed to destroy network for sandbox"\n';
 const CHATTER = 'level=info msg="StopPodSandbox for \\"abc\\" returns successfully"\n';

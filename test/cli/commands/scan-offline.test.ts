@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { bootProc } from "../../../lab/simulated/proc-files.ts";
 import { runScanOffline, type ScanOfflineFlags } from "../../../src/cli/commands/scan-offline.ts";
 import { NodeReportSchema } from "../../../src/report/node-report.ts";
-import { type Tree, writeBolt } from "../../snapshot/bolt/write-bolt.ts";
-import { metadataTree, sandboxContainer } from "../../snapshot/metadata-tree.ts";
+import { type Tree, writeBolt } from "../../node/bolt/write-bolt.ts";
+import { metadataTree, sandboxContainer } from "../../node/metadata-tree.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;

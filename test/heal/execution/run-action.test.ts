@@ -6,11 +6,11 @@ import { type ActionResult, runAction } from "../../../src/heal/execution/run-ac
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
 import { semaphore, turns } from "../../../src/heal/execution/turns.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
+import { sandboxId } from "../../../src/node/types/ids.ts";
 import type { PlannedAction } from "../../../src/plan/plan.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../../../src/runtime/grpc.ts";
-import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { fakeTools } from "../fake-node.ts";
 import { type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 

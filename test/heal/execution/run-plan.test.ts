@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { removalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import { runPlan } from "../../../src/heal/execution/run-plan.ts";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import type { CniConfig, MultusConfig } from "../../../src/node/types/cni.ts";
+import { sandboxId } from "../../../src/node/types/ids.ts";
 import type { PlannedAction } from "../../../src/plan/plan.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../../../src/runtime/grpc.ts";
-import { sandboxId } from "../../../src/snapshot/ids.ts";
-import type { CniConfig, MultusConfig } from "../../../src/snapshot/types/cni.ts";
 import { criSandbox, type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
 import { type HealFixture, makeHealFixture, WHY } from "../heal-fixture.ts";
 

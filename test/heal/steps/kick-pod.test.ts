@@ -3,6 +3,7 @@ import { restartPod } from "../../../src/heal/steps/pods.ts";
 import { failed } from "../../../src/host/source.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
+import { sandboxId } from "../../../src/node/types/ids.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import {
   Container,
@@ -10,7 +11,6 @@ import {
   ContainerStatusResponse,
   PodSandboxState,
 } from "../../../src/runtime/gen/runtime/v1/cri.ts";
-import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { fakeApi, type RecordingApi, recordingApi } from "../../kube/fake-api.ts";
 import { podObject } from "../../kube/stub-server.ts";
 import { pluginFor } from "../../support/snapshot-builder.ts";

@@ -11,8 +11,8 @@ import {
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/networks.ts";
+import { sandboxId } from "../../../src/node/types/ids.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
-import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 

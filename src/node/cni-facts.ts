@@ -1,0 +1,108 @@
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { procText } from "../host/proc.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
+import { read, type Source, valueOr } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
+import { provePath } from "../host/trusted-path.ts";
+import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
+import {
+  CORRUPT,
+  isJsonObject,
+  OK,
+  readCniResults,
+  readMultusCache,
+  readScratchDir,
+  type ScratchDir,
+} from "./cni-files.ts";
+import { readHostLocal } from "./host-local.ts";
+import { findMultusDaemons } from "./multus-daemon.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { processProver } from "./trusted-process.ts";
+import type { CniFacts, MultusConfig, ScratchFile } from "./types/cni.ts";
+import { isFullId } from "./types/ids.ts";
+import type { CniDirs } from "./types/runtime.ts";
+
+interface CniPlaces {
+  readonly root: string;
+  readonly cacheDir: string;
+  readonly multusDir: string | undefined;
+  /** The runtime's network settings; its files are read while that call is in flight. */
+  readonly network: Promise<{ readonly cniDirs: CniDirs; readonly isContainerd: boolean }>;
+  /** Missing if the process table was not read. */
+  readonly table?: Promise<Source<ProcessTable>>;
+  readonly signal: AbortSignal;
+}
+
+/** All files of CNI on the node's disk. The configuration contains multus' cache directory. */
+export async function readCni(places: CniPlaces): Promise<CniFacts> {
+  const { root, cacheDir, signal } = places;
+  async function readConf() {
+    const { cniDirs, isContainerd } = await places.network;
+    const onInvalid = isContainerd ? "stop" : "skip";
+    const conf = await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
+    if (conf.status !== "read" || conf.value.multus?.thick !== true) return conf;
+    const table = places.table === undefined ? undefined : valueOr(await places.table, undefined);
+    return read({ ...conf.value, multus: withDaemonConfig(root, conf.value.multus, table) });
+  }
+
+  const reading = readConf();
+  const multusDir = reading.then(
+    (conf) => places.multusDir ?? valueOr(conf, undefined)?.multus?.cniDir ?? `${cacheDir}/multus`,
+  );
+  const changing = places.network.then(({ cniDirs }) => cniConfChangedAt(root, cniDirs.conf));
+  const [confChangedAt, conf, results, multus, flannel, hostLocal] = await Promise.all([
+    changing,
+    reading,
+    readCniResults({ root, cacheDirs: [cacheDir, multusDir], signal }),
+    multusDir.then((dir) => readMultusCache({ root, dir, signal })),
+    readFlannelScratch({ root, dir: `${cacheDir}/flannel`, signal }),
+    readHostLocal({ root, dir: `${cacheDir}/networks`, signal }),
+  ]);
+  const changed = confChangedAt === undefined ? {} : { confChangedAt };
+  return { ...changed, conf, results, multus, flannel, hostLocal };
+}
+
+/** `<dir>/<sandbox id>`: the configuration that flannel wrote for its delegate (bridge) on ADD and needs on DEL. */
+export async function readFlannelScratch(where: ScratchDir): Promise<Source<readonly ScratchFile[]>> {
+  return readScratchDir(where, {
+    parseName: (name) => (isFullId(name) ? { sandboxId: name } : undefined),
+    judge: (text) => (isJsonObject(parseJson(text)) ? OK : CORRUPT),
+  });
+}
+
+const CONFIG_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
+const MAX_BYTES = 1024 * 1024;
+
+/**
+ * The cache directory of the thick multus daemon. Its own configuration overrides what the shim sends. In upstream's
+ * manifest that file is a ConfigMap that only the daemon's container sees, so it is read through the daemon's process,
+ * which is proven by the socket that it holds; if none runs, from the node's disk.
+ */
+export function withDaemonConfig(root: string, multus: MultusConfig, table: ProcessTable | undefined): MultusConfig {
+  if (!multus.thick || multus.socket === undefined) return multus;
+  const cniDir = property(parseJson(configText(root, multus.socket, table)), "cniDir");
+  return typeof cniDir === "string" && cniDir.startsWith("/") ? { ...multus, cniDir } : multus;
+}
+
+function configText(root: string, socket: string, table: ProcessTable | undefined): string {
+  const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "multus-daemon");
+  const [daemon] = candidates.length === 0 ? [] : findMultusDaemons(root, candidates, processProver(root), [socket]);
+  if (daemon !== undefined) {
+    const dir = hostPath(root, `/proc/${daemon.pid}`);
+    return textOf(resolveOnHost(`${dir}/root`, configPathIn(procText(`${dir}/cmdline`)), "follow"));
+  }
+  return provePath(root, CONFIG_FILE).kind === "trusted" ? textOf(resolveOnHost(root, CONFIG_FILE, "follow")) : "";
+}
+
+/** `-config FILE`, `-config=FILE`, and the same with two dashes. */
+function configPathIn(cmdline: string): string {
+  const words = cmdline.split("\0");
+  const at = words.findIndex((word) => /^--?config(?:=|$)/.test(word));
+  const path = words[at]?.includes("=") ? words[at].slice(words[at].indexOf("=") + 1) : words[at + 1];
+  return at >= 0 && path?.startsWith("/") ? path : CONFIG_FILE;
+}
+
+function textOf(path: string): string {
+  const file = readRegularFile(path, MAX_BYTES);
+  return file.kind === "content" ? file.text : "";
+}

@@ -1,0 +1,199 @@
+import { mapLimited } from "../host/map-limited.ts";
+import { type Oddity, read, type Source } from "../host/source.ts";
+import { parseJson, property } from "../host/text.ts";
+import type { CriClient } from "../runtime/cri.ts";
+import { RuntimeError } from "../runtime/errors.ts";
+import {
+  type Container as CriContainer,
+  ContainerState as CriContainerState,
+  type PodSandbox,
+  PodSandboxState,
+} from "../runtime/gen/runtime/v1/cri.ts";
+import type { CallOptions } from "../runtime/grpc.ts";
+import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
+import { containerId, podUid, sandboxId } from "./types/ids.ts";
+import type {
+  CniDirs,
+  Container,
+  ContainerExit,
+  ContainerState,
+  CriFacts,
+  RuntimeCondition,
+  Sandbox,
+} from "./types/runtime.ts";
+
+/**
+ * Concurrent per-container calls. CRI-O searches for seconds for each container that it has lost, and those must not
+ * wait for each other.
+ */
+const STATUS_CONCURRENCY = 64;
+/** CRI-O takes almost four seconds for each of those, on every request. */
+const SLOW_STATUS_MS = 8000;
+
+/** Set if the runtime's list was too long for one answer and had to be assembled. */
+const OVERFLOWED = {
+  path: "ListPodSandbox",
+  reason:
+    "the list overflows one message; it was put together pod by pod, and a pod that nothing else names is missing",
+};
+
+/** Name, version and status of the runtime. */
+export interface RuntimeInfo {
+  readonly name: string;
+  readonly version: string;
+  readonly conditions: readonly RuntimeCondition[];
+  readonly cniDirs: CniDirs | undefined;
+  /** Status was not answered within this time, while Version was. */
+  readonly statusHangsMs?: number;
+}
+
+/** Returns undefined without an answer: readCri() then gets the same error and reports it. */
+export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Promise<RuntimeInfo | undefined> {
+  try {
+    const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
+    const { runtimeName: name, runtimeVersion } = version;
+    if ("hangsMs" in status) {
+      return { name, version: runtimeVersion, conditions: [], cniDirs: undefined, statusHangsMs: status.hangsMs };
+    }
+    return {
+      name,
+      version: runtimeVersion,
+      conditions: status.status?.conditions ?? [],
+      cniDirs: parseCniDirs(status.info),
+    };
+  } catch (error) {
+    if (error instanceof RuntimeError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * A runtime with a blocked CNI lock answers everything but Status. Half of the timeout: what depends on the answer,
+ * mainly the CNI directories, must still be read in the other half.
+ */
+async function statusOrDeadline(
+  cri: CriClient,
+  options: CallOptions,
+): Promise<Awaited<ReturnType<CriClient["status"]>> | { readonly hangsMs: number }> {
+  const hangsMs = options.timeoutMs / 2;
+  try {
+    return await cri.status({ timeoutMs: hangsMs, signal: AbortSignal.timeout(hangsMs) });
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "deadline") return { hangsMs };
+    throw error;
+  }
+}
+
+/** Reads the node's state from CRI. Throws RuntimeError; the caller turns it into a failed source. */
+export async function readCri(
+  cri: CriClient,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
+  hints: () => Promise<readonly PodHint[]>,
+  options: CallOptions,
+): Promise<Source<CriFacts>> {
+  const listing = listAllSandboxes(cri, hints, options);
+  const idsListed = async () => (await listing).items.map(({ id }) => id);
+  const [listedSandboxes, listedContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
+  const sandboxes = listedSandboxes.items.map(toSandbox);
+  const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
+  const unread: Oddity[] = [];
+  const call = statusCall(options);
+  const containers = await mapLimited(
+    listedContainers.items,
+    STATUS_CONCURRENCY,
+    async (container): Promise<Container> => {
+      const facts = toContainer(container);
+      if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
+      const exit = await readExit(cri, container.id, call);
+      if (exit !== "late") return exit === undefined ? facts : { ...facts, exit };
+      unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
+      return { ...facts, endUnread: true };
+    },
+  );
+  const { conditions = [], cniDirs, statusHangsMs } = (await runtimeInfo) ?? {};
+  const facts = {
+    conditions,
+    sandboxes,
+    containers,
+    cniDirs,
+    statusHangsMs,
+  };
+  return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
+}
+
+function toSandbox(item: PodSandbox): Sandbox {
+  return {
+    id: sandboxId(item.id),
+    pod: {
+      namespace: item.metadata?.namespace ?? "",
+      name: item.metadata?.name ?? "",
+      uid: podUid(item.metadata?.uid ?? ""),
+      attempt: item.metadata?.attempt ?? 0,
+    },
+    state: item.state === PodSandboxState.SANDBOX_READY ? "ready" : "notReady",
+    createdAt: item.createdAt,
+    labels: item.labels,
+    annotations: item.annotations,
+  };
+}
+
+const CONTAINER_STATES: Readonly<Record<CriContainerState, ContainerState>> = {
+  [CriContainerState.CONTAINER_CREATED]: "created",
+  [CriContainerState.CONTAINER_RUNNING]: "running",
+  [CriContainerState.CONTAINER_EXITED]: "exited",
+  [CriContainerState.CONTAINER_UNKNOWN]: "unknown",
+};
+
+function toContainer(item: CriContainer): Container {
+  return {
+    id: containerId(item.id),
+    sandboxId: sandboxId(item.podSandboxId),
+    name: item.metadata?.name ?? "",
+    attempt: item.metadata?.attempt ?? 0,
+    state: CONTAINER_STATES[item.state] ?? "unknown",
+    createdAt: item.createdAt,
+    labels: item.labels,
+  };
+}
+
+/** A separate timeout: slow status calls must not use up the time of the lists, or the reverse. */
+function statusCall({ timeoutMs }: CallOptions): CallOptions {
+  const enough = Math.max(timeoutMs, SLOW_STATUS_MS);
+  return { timeoutMs: enough, signal: AbortSignal.timeout(2 * enough) };
+}
+
+const LATE = "the runtime did not answer in time; how this container ended is not known";
+
+/** Returns undefined if it was removed between list and status: then it does not count. */
+async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | "late" | undefined> {
+  try {
+    const { status } = await cri.containerStatus(id, options);
+    if (status === undefined) return undefined;
+    return {
+      exitCode: status.exitCode,
+      reason: status.reason,
+      finishedAt: status.finishedAt,
+      logPath: status.logPath,
+    };
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+    if (error.kind === "not-found") return undefined;
+    if (error.kind === "deadline") return "late";
+    throw error;
+  }
+}
+
+/**
+ * containerd returns its effective configuration as JSON in the verbose status. 1.x and 2.0 have one `binDir`, later
+ * ones several `binDirs`.
+ */
+export function parseCniDirs(info: Readonly<Record<string, string>>): CniDirs | undefined {
+  const config = parseJson(info["config"] ?? "");
+  const cni = property(config, "cni");
+  const conf = property(cni, "confDir");
+  const several = property(cni, "binDirs");
+  const single = property(cni, "binDir");
+  const bin = (Array.isArray(several) ? several : [single]).filter((dir) => typeof dir === "string" && dir !== "");
+  if (typeof conf !== "string" || conf === "") return undefined;
+  return { conf, bin: bin as string[] };
+}

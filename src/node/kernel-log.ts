@@ -1,0 +1,147 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { resolveOnHost } from "../host/paths.ts";
+import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";
+import { eachPaced } from "./process-table.ts";
+import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
+
+const KMSG = "/dev/kmsg";
+/** The kernel returns one record per read, and refuses a buffer that is too small for it. */
+const RECORD_BYTES = 8192;
+/** Many records are decoded and searched at once, which is twice as fast. */
+const CHUNK_BYTES = 8 * RECORD_BYTES;
+/** The ring buffer is read from its oldest record, and most are smaller: only a flood is truncated. */
+const MAX_BYTES = 1024 * 1024;
+
+interface Sign {
+  readonly kind: keyof Omit<KernelFacts, "sinceBoot">;
+  /**
+   * Every line of this sign contains it. A plain search is the fastest, and most records contain none of these words.
+   */
+  readonly word: string;
+  readonly line: RegExp;
+}
+
+const SIGNS: readonly Sign[] = [
+  { kind: "stalls", word: " stall", line: /\brcu\w{0,20} (?:self-)?detected (?:expedited )?stalls? on/i },
+  { kind: "stalls", word: "soft lockup", line: /\bsoft lockup - cpu/i },
+  {
+    kind: "hungTasks",
+    word: "blocked for more than",
+    line: /\btask \S{1,64}:\d{1,10} blocked for more than \d{1,6} seconds/,
+  },
+  {
+    kind: "netdeviceWaits",
+    word: "unregister_netdevice",
+    line: /\bunregister_netdevice: waiting for \S{1,64} to become free/,
+  },
+];
+
+const LONGEST_QUOTE = 300;
+
+/** `priority,sequence,microseconds,flags;text`. Lines that start with a space continue the previous one. */
+const RECORD = /^\d+,(\d+),\d+,[^;\n]*;(.*)$/m;
+
+/** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
+export async function readKernelLog({
+  root,
+  signal,
+}: {
+  readonly root: string;
+  readonly signal: AbortSignal;
+}): Promise<Source<KernelFacts>> {
+  let fd: number;
+  try {
+    fd = openSync(resolveOnHost(root, KMSG, "keep"), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    return absent(`${KMSG} cannot be opened (${errorLabel(error)})`);
+  }
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isCharacterDevice() && !stats.isFile()) return absent(`${KMSG} is neither a device nor a file`);
+    const tally = new Tally();
+    await eachPaced(chunks(fd), signal, (chunk) => tally.add(chunk));
+    return read(tally.facts());
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** One pass over the records: counts each sign, and keeps its last text. */
+class Tally {
+  readonly #signs: Record<Sign["kind"], KernelSign> = {
+    stalls: { count: 0 },
+    hungTasks: { count: 0 },
+    netdeviceWaits: { count: 0 },
+  };
+  #first: number | undefined;
+
+  /** Adds complete lines. */
+  add(lines: string): void {
+    if (this.#first === undefined) {
+      const [, sequence] = RECORD.exec(lines) ?? [];
+      if (sequence !== undefined) this.#first = Number(sequence);
+    }
+    for (const sign of SIGNS) {
+      for (let at = lines.indexOf(sign.word); at >= 0; ) {
+        const end = endOfLine(lines, at);
+        this.#note(sign, lines.slice(lines.lastIndexOf("\n", at) + 1, end));
+        at = lines.indexOf(sign.word, end);
+      }
+    }
+  }
+
+  facts(): KernelFacts {
+    return { ...this.#signs, sinceBoot: this.#first === 0 };
+  }
+
+  #note({ kind, line }: Sign, record: string): void {
+    const [, , text] = RECORD.exec(record) ?? [];
+    if (text === undefined || !line.test(text)) return;
+    this.#signs[kind] = { count: this.#signs[kind].count + 1, last: text.slice(0, LONGEST_QUOTE) };
+  }
+}
+
+function endOfLine(lines: string, from: number): number {
+  const end = lines.indexOf("\n", from);
+  return end < 0 ? lines.length : end;
+}
+
+/** Complete lines, many at a time. */
+function* chunks(fd: number): Iterable<string> {
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  let bytes = 0;
+  let carried = "";
+  for (let isEnd = false; !isEnd && bytes < MAX_BYTES; ) {
+    const filled = fill(fd, buffer);
+    isEnd = filled.isEnd;
+    bytes += filled.bytes;
+    // A device returns complete records; a file in a test may end anywhere.
+    const text = carried + buffer.toString("latin1", 0, filled.bytes);
+    const whole = isEnd ? text.length : text.lastIndexOf("\n") + 1;
+    carried = text.slice(whole);
+    yield text.slice(0, whole);
+  }
+}
+
+/** Reads records until the buffer is full. */
+function fill(fd: number, buffer: Buffer): { readonly bytes: number; readonly isEnd: boolean } {
+  let bytes = 0;
+  while (buffer.length - bytes >= RECORD_BYTES) {
+    const length = readRecord(fd, buffer, bytes);
+    if (length === "overwritten") continue;
+    if (length === 0) return { bytes, isEnd: true };
+    bytes += length;
+  }
+  return { bytes, isEnd: false };
+}
+
+function readRecord(fd: number, buffer: Buffer, at: number): number | "overwritten" {
+  try {
+    return readSync(fd, buffer, at, buffer.length - at, null);
+  } catch (error) {
+    // The next record was overwritten: the one after it comes with the next read.
+    if (errorCode(error) === "EPIPE") return "overwritten";
+    // EAGAIN is the end of the ring buffer. On any other error the records so far count.
+    return 0;
+  }
+}

@@ -1,0 +1,124 @@
+import { basename } from "node:path";
+import { EMBEDDED_KUBELETS, placesAt } from "../host/distributions/index.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { readProcFileWithin, splitNul } from "../host/proc.ts";
+import { type Source, valueOr } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
+import { settingIn } from "../runtime/configured-endpoint.ts";
+import type { KubeletsEndpoint } from "../runtime/find.ts";
+import { type ProcessTable, readProcessTable } from "./process-table.ts";
+import { type ProcessRefusal, processProver } from "./trusted-process.ts";
+
+const MAX_ARGUMENT_BYTES = 128 * 1024;
+const READ_MS = 500;
+
+export interface RunningKubelet {
+  readonly pid: number;
+  readonly comm: string;
+  readonly argv: readonly string[];
+}
+
+export interface Kubelets {
+  /** Proven to be the node's own, including embedded ones; normally one. */
+  readonly trusted: readonly RunningKubelet[];
+  /** Processes with the same name. Any user can start one: none of their arguments is used. */
+  readonly refused: readonly (RunningKubelet & { readonly refusal: ProcessRefusal })[];
+}
+
+/** By its name, which proves nothing. `k3s` without its launcher is one program for many commands. */
+export function isKubeletName(comm: string, argv: readonly string[]): boolean {
+  if (comm === "k3s") return argv[1] === "server" || argv[1] === "agent";
+  return comm === "kubelet" || EMBEDDED_KUBELETS.has(comm);
+}
+
+/** Pass the process table if it was already read: reading it takes milliseconds on a full node. */
+export async function runningKubelets(
+  root: string,
+  signal: AbortSignal,
+  table: Promise<Source<ProcessTable>> = readProcessTable({ root, signal }),
+): Promise<Kubelets> {
+  const candidates = (valueOr(await table, undefined)?.processes ?? []).filter(
+    ({ comm }) => comm === "kubelet" || EMBEDDED_KUBELETS.has(comm),
+  );
+  const trusted: Kubelets["trusted"][number][] = [];
+  const refused: Kubelets["refused"][number][] = [];
+  if (candidates.length === 0) return { trusted, refused };
+  const prover = processProver(root);
+  for (const { pid, comm } of candidates) {
+    const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
+    const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
+    const argv = read.kind === "content" ? splitNul(read.text) : [];
+    if (!isKubeletName(comm, argv)) continue;
+    // After its arguments were read: if the pid was reused in between, the new process has to pass the proof.
+    const trust = prover.proveService(pid);
+    if (trust.kind === "refused") refused.push({ pid, comm, argv, refusal: trust });
+    else trusted.push({ pid, comm, argv });
+  }
+  return { trusted, refused };
+}
+
+/** The endpoint of the kubelet that runs on this node, from its command line or the configuration file named there. */
+export async function endpointOfRunningKubelet(root: string, signal: AbortSignal): Promise<KubeletsEndpoint> {
+  const { trusted, refused } = await runningKubelets(root, signal);
+  const notBelieved = refused.map(({ pid, comm, refusal }) => `${comm} (pid ${pid}) ${refusal.detail}`);
+  for (const { pid, comm, argv } of trusted) {
+    const text = endpointIn(argv, root) ?? EMBEDDED_KUBELETS.get(comm);
+    if (text !== undefined) return { endpoint: { text, by: `${comm} (pid ${pid})`, inHost: true }, notBelieved };
+  }
+  return { endpoint: undefined, notBelieved };
+}
+
+function endpointIn(argv: readonly string[], root: string): string | undefined {
+  const flag = flagOf(argv, "container-runtime-endpoint");
+  if (flag !== undefined) return flag;
+  const config = configOf(argv, root);
+  return config === undefined ? undefined : settingIn(config, "containerRuntimeEndpoint");
+}
+
+/**
+ * The configuration file of a kubelet, if only root can change it. A program that embeds a kubelet uses that flag for
+ * something else.
+ */
+export function configOf(argv: readonly string[], root: string): string | undefined {
+  const config = basename(argv[0] ?? "") === "kubelet" ? flagOf(argv, "config") : undefined;
+  if (config === undefined || provePath(root, config).kind !== "trusted") return undefined;
+  return resolveOnHost(root, config, "follow");
+}
+
+/** Go programs accept `--flag=value`, `--flag value`, and both with one dash. */
+export function flagOf(argv: readonly string[], flag: string): string | undefined {
+  for (const [index, argument] of argv.entries()) {
+    const bare = argument.replace(/^--?/, "");
+    if (bare === argument) continue;
+    if (bare === flag) return argv[index + 1];
+    if (bare.startsWith(`${flag}=`)) return bare.slice(flag.length + 1);
+  }
+  return undefined;
+}
+
+/** The root directory from a kubelet's flags: its configuration file has no such field. */
+export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {
+  const configured = flagOf(argv, "root-dir") ?? embeddedRootDir(argv);
+  return configured?.startsWith("/") ? configured.replace(/(?<=.)\/+$/, "") : undefined;
+}
+
+/** k3s and rke2 pass kubelet's flags on: `--kubelet-arg=root-dir=/data/kubelet`. */
+function embeddedRootDir(argv: readonly string[]): string | undefined {
+  const given = argv.flatMap((argument, index) => {
+    const [, value] = /^--?kubelet-arg(?:=(.*))?$/s.exec(argument) ?? [];
+    return /^--?kubelet-arg/.test(argument) ? [value ?? argv[index + 1] ?? ""] : [];
+  });
+  const rootDir = given.findLast((flag) => /^(?:--)?root-dir=/.test(flag));
+  return rootDir?.slice(rootDir.indexOf("=") + 1);
+}
+
+/** The root directory of the running kubelet, else the distribution's default. */
+export async function runningKubeletRoot(where: {
+  readonly root: string;
+  readonly runtimePath: string;
+  readonly signal: AbortSignal;
+  readonly table: Promise<Source<ProcessTable>>;
+}): Promise<string> {
+  const { trusted } = await runningKubelets(where.root, where.signal, where.table);
+  return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? placesAt(where.runtimePath).kubeletRoot;
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Source } from "../host/source.ts";
+import type { ClusterQuestion } from "../kube/cluster.ts";
+import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from "../kube/cluster-credentials.ts";
+import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
+import type { ClusterMirror } from "../kube/mirror.ts";
+import { DEFAULT_POD_LOGS, readKubeletDirs } from "./kubelet-dirs.ts";
+import { findKubeletServer } from "./kubelet-server.ts";
+import { isSameMachine } from "./machine.ts";
+import { podUid } from "./types/ids.ts";
+import type { KnownPod, Kubernetes } from "./types/snapshot.ts";
+
+export interface KubernetesPlaces {
+  readonly root: string;
+  readonly noKube: boolean;
+  readonly kubeletRoot: string | Promise<string>;
+  readonly kubeconfig: string | undefined;
+  readonly node: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly timeoutMs: number;
+  /** Whether a sandbox is dead: a healthy node needs fewer requests. */
+  readonly hasDeadSandboxes?: Promise<boolean>;
+  /** The agent's watched copy, used instead of the API server. */
+  readonly mirror?: ClusterMirror;
+}
+
+/** The pods of this node, from the API server, else from the kubelet and its directories. */
+export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
+  if (places.noKube) return { source: "none" };
+  const asking = askApi(places);
+  const dirs = readKubeletDirs({
+    root: places.root,
+    kubeletRoots: [await places.kubeletRoot],
+    podLogs: DEFAULT_POD_LOGS,
+  });
+  const [api, listed] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);
+  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, listed, api?.reason);
+}
+
+/**
+ * Used if the API server does not answer within half of the timeout. A kubelet that has not reached the API server
+ * since its start has only static pods, so its answer is merged with its directories.
+ */
+async function askKubeletInstead(
+  asking: Promise<ClusterAnswer | undefined>,
+  dirs: Source<readonly KnownPod[]>,
+  { root, env, timeoutMs }: KubernetesPlaces,
+): Promise<ListedPods> {
+  if (dirs.status !== "read") return { pods: [] };
+  const half = timeoutMs / 2;
+  const early = await Promise.race([asking, sleep(half, undefined, { ref: false })]);
+  return early?.kind === "answered" ? { pods: [] } : await readKubeletPods({ root, env, timeoutMs: half });
+}
+
+/** Returns undefined without credentials, which is normal. */
+async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefined> {
+  const { root, kubeconfig, env, node, timeoutMs, mirror } = places;
+  const hasDeadSandboxes = soonKnown(places.hasDeadSandboxes ?? Promise.resolve(true), timeoutMs);
+  const found = clusterCredentials({ root, kubeconfig, env });
+  if (found === undefined) return undefined;
+  const answer = await (mirror === undefined
+    ? askOnce({ ...found, node, limits: { timeoutMs }, hasDeadSandboxes })
+    : mirror.ask({ hasDeadSandboxes }));
+  // Kubelet's own credentials belong to this node; others may lead to a cluster with another node of the same name.
+  if (answer.kind === "failed" || found.credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
+    return answer;
+  const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
+  return { kind: "failed", reason };
+}
+
+async function askOnce(question: ClusterQuestion): Promise<ClusterAnswer> {
+  // Loaded only if there is a cluster.
+  const { askCluster } = await import("../kube/cluster.ts");
+  return await askCluster(question);
+}
+
+/** A slow runtime must not use up the API's time: then all requests are sent. */
+function soonKnown(hasDeadSandboxes: Promise<boolean>, timeoutMs: number): Promise<boolean> {
+  return Promise.race([hasDeadSandboxes, sleep(timeoutMs / 4, true, { ref: false })]);
+}
+
+function fromApi(facts: ClusterFacts, dirs: Source<readonly KnownPod[]>): Kubernetes {
+  const pods = facts.pods.map(({ uid, ...pod }): KnownPod => ({ ...pod, uid: podUid(uid) }));
+  return {
+    source: "api",
+    nodeName: facts.nodeName,
+    pods: [...pods, ...staticPodsWithoutMirror(pods, dirs)],
+    holds: {
+      paused: facts.node?.paused ?? false,
+      node: facts.node?.ignored ?? false,
+      namespaces: facts.ignoredNamespaces,
+    },
+    unattached: facts.unattached,
+    events: facts.events,
+    ...(dirs.status === "read" ? {} : { kubeletUnread: true }),
+    ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),
+  };
+}
+
+/** A static pod's uid is the hash of its manifest, not a UUID. */
+const MANIFEST_HASH = /^[0-9a-f]{32}$/;
+
+/** Kubelet runs static pods before, and without, reporting them to the API: for these its directories decide. */
+function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KnownPod[]>): readonly KnownPod[] {
+  if (dirs.status !== "read") return [];
+  const mirrored = new Set(known.map(({ uid }) => uid));
+  return dirs.value.filter(({ uid }) => MANIFEST_HASH.test(uid) && !mirrored.has(uid));
+}
+
+function fromKubelet(
+  dirs: Source<readonly KnownPod[]>,
+  listed: ListedPods,
+  apiProblem: string | undefined,
+): Kubernetes {
+  const known = [apiProblem, listed.problem].filter((problem) => problem !== undefined);
+  const withError = known.length === 0 ? {} : { error: known.join("; ") };
+  switch (dirs.status) {
+    case "read":
+      return { source: "kubelet", pods: joined(dirs.value, listed.pods), ...withError };
+    case "absent":
+      return { source: "none", ...withError };
+    case "failed": {
+      const problems = [apiProblem, dirs.error.message].filter((problem) => problem !== undefined);
+      return { source: "none", error: problems.join("; ") };
+    }
+  }
+}
+
+/** The kubelet's list has more about a pod than its directory. */
+function joined(dirs: readonly KnownPod[], listed: readonly KnownPod[]): readonly KnownPod[] {
+  const uids = new Set(listed.map(({ uid }) => uid));
+  return [...listed, ...dirs.filter(({ uid }) => !uids.has(uid))];
+}
+
+interface ListedPods {
+  readonly pods: readonly KnownPod[];
+  /** Why the request was not sent as intended. */
+  readonly problem?: string;
+}
+
+/** The pods that the running kubelet lists; none if it does not run, or refuses the request. */
+async function readKubeletPods({
+  root,
+  env,
+  timeoutMs,
+}: Pick<ClusterPlaces, "root" | "env"> & { readonly timeoutMs: number }): Promise<ListedPods> {
+  const server = await findKubeletServer(root, AbortSignal.timeout(timeoutMs));
+  if (server === undefined) return { pods: [] };
+  // Loaded only if there is a kubelet.
+  const { askKubelet } = await import("../kube/kubelet-pods.ts");
+  const credentials = credentialsForKubelet({ root, env }, server.kubeconfig);
+  const { pods, ...rest } = await askKubelet({
+    ...server,
+    timeoutMs,
+    credentials,
+  });
+  return { pods: pods.map(({ uid, ...pod }) => ({ ...pod, uid: podUid(uid) })), ...rest };
+}

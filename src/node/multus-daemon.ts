@@ -1,0 +1,217 @@
+import { lstatSync, readdirSync, statSync } from "node:fs";
+import { dirname, posix } from "node:path";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { type ProcessStat, parseListeningSockets, readProcFile, readProcLink } from "../host/proc.ts";
+import { errorLabel, type Source, valueOr } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
+import { containerIdsOf } from "./cgroup-path.ts";
+import { hasMountOf } from "./mount-tables.ts";
+import { type ProcessTable, readProcessTable } from "./process-table.ts";
+import { type ProcessProver, processProver } from "./trusted-process.ts";
+import type { CpuLimit, MultusConfig, MultusDaemon } from "./types/cni.ts";
+import { type ContainerId, containerId } from "./types/ids.ts";
+
+/** The socket of thick multus on the node: upstream's manifest, and OpenShift's. */
+const SOCKETS = ["/run/multus/multus.sock", "/run/multus/socket/multus.sock"] as const;
+const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The daemon of thick multus, which runs delegates instead of the runtime. It runs in a container, like any pod, so its
+ * name and cgroup prove nothing. The proof is the node's own multus socket: only root can replace it, and this process
+ * listens on it.
+ */
+export function findMultusDaemons(
+  root: string,
+  processes: readonly ProcessStat[],
+  prover: ProcessProver,
+  places: readonly string[] = SOCKETS,
+): readonly ProcessStat[] {
+  const sockets = places
+    .filter((path) => provePath(root, path).kind === "trusted")
+    .map((path) => ({
+      path,
+      identity: identityOf(resolveOnHost(root, path, "follow")),
+    }));
+  if (sockets.every(({ identity }) => identity === undefined)) return [];
+  const list = readProcFile(hostPath(root, "/proc/1/net/unix"), MAX_SOCKET_LIST_BYTES);
+  if (list.kind !== "content") return [];
+  // In its container the directory may be mounted elsewhere: /host/run/multus/multus.sock.
+  const listening = parseListeningSockets(list.text).filter(({ path }) => path.endsWith("/multus.sock"));
+
+  return processes.filter(({ pid, comm }) => {
+    if (comm !== "multus-daemon" || prover.proveOwner(pid).kind === "refused") return false;
+    const dir = hostPath(root, `/proc/${pid}`);
+    const held = descriptorsOf(`${dir}/fd`);
+    return listening.some(({ inode, path }) => {
+      if (!held.has(`socket:[${inode}]`)) return false;
+      const bound = identityOf(resolveOnHost(posix.join(dir, "root"), path, "follow"));
+      return bound !== undefined && sockets.some(({ identity }) => identity === bound);
+    });
+  });
+}
+
+function descriptorsOf(fdDir: string): ReadonlySet<string> {
+  try {
+    const links = readdirSync(fdDir).map((name) => readProcLink(`${fdDir}/${name}`));
+    return new Set(links.flatMap((link) => (link.kind === "content" ? [link.text] : [])));
+  } catch {
+    // Ended, or permission denied: then it is not proven.
+    return new Set();
+  }
+}
+
+function identityOf(path: string): string | undefined {
+  try {
+    const stats = statSync(path);
+    return stats.isSocket() ? `${stats.dev}:${stats.ino}` : undefined;
+  } catch {
+    // It does not exist: no multus, or thin multus.
+    return undefined;
+  }
+}
+
+/** A working daemon answers within a millisecond. */
+const ANSWER_MS = 2000;
+const LONGEST_ADDRESS = 107;
+/** Since 4.0 the shim sends the same request before every call. */
+const REQUEST = "GET /healthz HTTP/1.0\r\nHost: dummy\r\n\r\n";
+
+interface Where {
+  readonly root: string;
+  readonly multus: MultusConfig | undefined;
+}
+
+/** Like readMultusDaemon, but reads the process table itself. */
+export async function probeMultusDaemon(
+  where: Where & { readonly timeoutMs: number },
+): Promise<MultusDaemon | undefined> {
+  const table = await readProcessTable({ root: where.root, signal: AbortSignal.timeout(where.timeoutMs) });
+  return await readMultusDaemon({ ...where, table });
+}
+
+export async function readMultusDaemon(
+  where: Where & { readonly table: Source<ProcessTable> },
+): Promise<MultusDaemon | undefined> {
+  const { root, multus } = where;
+  if (multus?.socket === undefined) return undefined;
+  const state = await healthOf(resolveOnHost(root, multus.socket, "follow"));
+  const daemon = daemonIn(root, valueOr(where.table, undefined)?.processes ?? [], multus.socket);
+  if (daemon === undefined) return { socket: multus.socket, state };
+  const { stat } = daemon;
+  const { pid, startedSecondsAfterBoot } = stat;
+  const cpu = readCpuLimit(root, pid);
+  const isStopped = stat.state === "T" || stat.state === "t";
+  return {
+    socket: multus.socket,
+    state,
+    process: { pid, startedSecondsAfterBoot, isStopped, ...(daemon.holdsSocket ? containerOf(root, stat) : {}) },
+    cpu,
+  };
+}
+
+interface Daemon {
+  readonly stat: ProcessStat;
+  readonly holdsSocket: boolean;
+}
+
+/**
+ * The daemon of this node: it listens on the node's socket. If none does, the newest one of root with the socket's
+ * directory among its mounts: on a machine whose cluster nodes are containers, the daemons of all nodes are visible.
+ */
+function daemonIn(root: string, processes: readonly ProcessStat[], socket: string): Daemon | undefined {
+  const candidates = processes
+    .filter(({ comm, pid }) => comm === "multus-daemon" && isRoots(root, pid))
+    .toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot);
+  const [holder] = findMultusDaemons(root, candidates, processProver(root), [socket]);
+  if (holder !== undefined) return { stat: holder, holdsSocket: true };
+  const dir = posix.join("/", posix.relative(root, dirname(resolveOnHost(root, socket, "follow"))));
+  const stat = candidates.find(({ pid }) => hasMountOf(root, pid, dir));
+  return stat && { stat, holdsSocket: false };
+}
+
+/** Only for a process that holds the node's own multus socket, because a name proves nothing. */
+function containerOf(root: string, stat: ProcessStat): { readonly containerId?: ContainerId } {
+  const cgroup = readProcFile(hostPath(root, `/proc/${stat.pid}/cgroup`));
+  const ids = cgroup.kind === "content" ? containerIdsOf(processProver(root).cgroupOf(cgroup.text)) : [];
+  return ids.length === 1 && ids[0] !== undefined ? { containerId: containerId(ids[0]) } : {};
+}
+
+function isRoots(root: string, pid: number): boolean {
+  const status = readProcFile(hostPath(root, `/proc/${pid}/status`));
+  return status.kind === "content" && /^Uid:\t0\t0\t/m.test(status.text);
+}
+
+async function healthOf(path: string): Promise<MultusDaemon["state"]> {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return "missing";
+  // Another user who could have created the socket could answer in the daemon's name.
+  if (!stats.isSocket() || stats.uid !== 0 || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
+  return await new Promise((resolve) => {
+    const socket = process.getBuiltinModule("node:net").connect({ path });
+    const end = (state: MultusDaemon["state"]): void => {
+      clearTimeout(deadline);
+      socket.destroy();
+      resolve(state);
+    };
+    // Also applies to a connection that is not accepted: the kernel queues it for a stopped process.
+    const deadline = setTimeout(() => end("silent"), ANSWER_MS);
+    socket.once("connect", () => socket.write(REQUEST));
+    socket.once("data", (chunk: Buffer) => end(chunk.toString("latin1").startsWith("HTTP/1.") ? "answers" : "unknown"));
+    socket.once("error", (error) => {
+      const code = errorLabel(error);
+      if (code === "ECONNREFUSED") end("dead");
+      else if (code === "ENOENT") end("missing");
+      // Its backlog is full.
+      else end(code === "EAGAIN" ? "silent" : "unknown");
+    });
+    socket.once("close", () => end("unknown"));
+  });
+}
+
+/**
+ * The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or if it is unreadable.
+ */
+function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
+  const groups = contentOf(root, `/proc/${pid}/cgroup`);
+  if (groups === undefined) return undefined;
+  for (const line of groups.split("\n")) {
+    const [, controllers = "", path = ""] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
+    // The kernel shows a cgroup outside of this cgroup namespace as a relative path.
+    if (path === "" || path.split("/").includes("..")) continue;
+    const limit = controllers === "" ? unifiedLimit(root, path) : legacyLimit(root, controllers, path);
+    if (limit !== undefined) return limit;
+  }
+  return undefined;
+}
+
+function unifiedLimit(root: string, path: string): CpuLimit | undefined {
+  const dir = `/sys/fs/cgroup${path}`;
+  const [quota, period] = (contentOf(root, `${dir}/cpu.max`) ?? "").trim().split(" ").map(Number);
+  return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
+}
+
+function legacyLimit(root: string, controllers: string, path: string): CpuLimit | undefined {
+  if (!controllers.split(",").includes("cpu")) return undefined;
+  const dir = `/sys/fs/cgroup/${controllers}${path}`;
+  const [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map((file) =>
+    Number(contentOf(root, `${dir}/${file}`) ?? Number.NaN),
+  );
+  return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
+}
+
+/** No limit is `max` in cgroup v2 and -1 in v1. */
+function limitOf(quota = Number.NaN, period = Number.NaN, stat = ""): CpuLimit | undefined {
+  if (!(quota > 0) || !(period > 0)) return undefined;
+  const periods = numberIn(stat, "nr_periods");
+  const throttledPercent = periods === 0 ? 0 : Math.round((100 * numberIn(stat, "nr_throttled")) / periods);
+  return { milliCpu: Math.round((1000 * quota) / period), throttledPercent };
+}
+
+function numberIn(stat: string, key: string): number {
+  return Number(new RegExp(`^${key} (\\d+)$`, "m").exec(stat)?.[1] ?? 0);
+}
+
+function contentOf(root: string, path: string): string | undefined {
+  const read = readProcFile(hostPath(root, path));
+  return read.kind === "content" ? read.text : undefined;
+}

@@ -1,0 +1,253 @@
+import { placesAt } from "../host/distributions/index.ts";
+import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
+import type { ClusterMirror } from "../kube/mirror.ts";
+import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
+import { type CriClient, openCri } from "../runtime/cri.ts";
+import { RuntimeError } from "../runtime/errors.ts";
+import { BYTES_PER_SCAN, openChannel } from "../runtime/grpc.ts";
+import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
+import { readCni } from "./cni-facts.ts";
+import { readContainerd, unansweredShims } from "./containerd-facts.ts";
+import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
+import { readCsi } from "./csi.ts";
+import { findNodeRuntime } from "./find-runtime.ts";
+import { readKernelLog } from "./kernel-log.ts";
+import { runningKubeletRoot } from "./kubelet-process.ts";
+import { readKubernetes } from "./kubernetes.ts";
+import { readLogs } from "./logs.ts";
+import { comparePidNamespace } from "./machine.ts";
+import { readMultusDaemon } from "./multus-daemon.ts";
+import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
+import { type ProcessTable, readBoot, readProcessTable } from "./process-table.ts";
+import { readProcesses } from "./processes.ts";
+import { rescan } from "./rescan.ts";
+import { findRuntimeProcess } from "./runtime-process.ts";
+import type { CniDirs, ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
+import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
+
+export interface ObserveOptions {
+  /** Which log lines are kept: the catalogue of failure classes decides. */
+  readonly isRelevantLine: (line: string) => boolean;
+  readonly node: string;
+  readonly runtimeEndpoint: string | undefined;
+  readonly cniCacheDir: string;
+  readonly multusDir: string | undefined;
+  readonly hostRoot: string;
+  readonly kubeconfig: string | undefined;
+  readonly noKube: boolean;
+  readonly timeoutMs: number;
+  /** The caller does not use the kernel log, and a full ring buffer takes 4 ms to read. */
+  readonly withoutKernelLog?: boolean;
+  /** The agent's copy of the cluster's state, kept current by watches. */
+  readonly mirror?: ClusterMirror;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Call {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+function callWithin(timeoutMs: number): Call {
+  return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
+}
+
+/** Reads the node once, all sources concurrently. Nothing here throws: an unreadable source is a fact. */
+export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
+  const { hostRoot: root, timeoutMs } = options;
+  const found = await findNodeRuntime({ endpoint: options.runtimeEndpoint, env, hostRoot: root, timeoutMs });
+  if (found.kind !== "found") {
+    const nothing = {
+      containerd: absent<ContainerdFacts>(found.message),
+      cri: failed<CriFacts>(found.message, found.next),
+    };
+    return await observeWith(options, env, "", Promise.resolve(undefined), Promise.resolve(nothing));
+  }
+  const channel = openChannel(found.path, { maxBytes: BYTES_PER_SCAN });
+  const cri = openCri(found.path, channel);
+  const containerd = openContainerd(found.path, channel);
+  try {
+    const call = callWithin(timeoutMs);
+    const runtimeInfo = fetchRuntimeInfo(cri, call);
+    const runtime = readRuntime(cri, containerd, runtimeInfo, call);
+    // The runtime prepares its answers while everything else is read, but only once it has received the requests.
+    // runtimeInfo has a timeout, and this must not exceed it.
+    await Promise.race([channel.sent(), runtimeInfo]);
+    const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
+    // A hung cluster may have used up the timeout: the second request has its own.
+    const settled = await rescan(snapshot, root, () => observeContainerd(containerd, callWithin(timeoutMs)));
+    return await withCniDaemons(settled, root, timeoutMs);
+  } finally {
+    channel.close();
+  }
+}
+
+/** Read only if something waits or fails: a healthy node does not need the scan of every process's sockets. */
+async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
+  if (!needsCniDaemons(snapshot)) return snapshot;
+  const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
+  const reported = valueOr(snapshot.cri, undefined)?.cniDirs?.conf;
+  const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? places.cniConfDir;
+  const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
+  return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
+}
+
+/** Loaded on demand: other runtimes need no TOML. */
+async function crioCniDirs(root: string): Promise<Partial<CniDirs>> {
+  const { readCrioCniDirs } = await import("./crio-config.ts");
+  return readCrioCniDirs(root);
+}
+
+interface RuntimeFacts {
+  readonly containerd: Source<ContainerdFacts>;
+  readonly cri: Source<CriFacts>;
+}
+
+async function observeWith(
+  options: ObserveOptions,
+  env: Environment,
+  path: string,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
+  runtimeFacts: Promise<RuntimeFacts>,
+): Promise<Snapshot> {
+  const { hostRoot: root } = options;
+  const observedAt = new Date();
+  // At the same moment: a delay between them would shift the boot time.
+  const boot = readBoot({ root, now: observedAt });
+  const signal = AbortSignal.timeout(options.timeoutMs);
+  const places = placesAt(path);
+  const table = readProcessTable({ root, signal });
+
+  const network = runtimeInfo.then(async (info) => {
+    const defaults = { conf: places.cniConfDir, bin: places.cniBinDirs };
+    const isCrio = info === undefined ? places.names.includes("cri-o") : info.name === "cri-o";
+    return {
+      cniDirs: info?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
+      isContainerd: info?.name.startsWith("containerd") ?? true,
+    };
+  });
+
+  async function kernelFacts() {
+    return options.withoutKernelLog === true
+      ? absent<KernelFacts>("not requested")
+      : await readKernelLog({ root, signal });
+  }
+
+  // Sources without the runtime come first: they are read while the runtime prepares its answers.
+  const hasDeadSandboxes = runtimeFacts.then(({ cri }) =>
+    Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
+  );
+  const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
+  const cniFacts = readCni({
+    root,
+    cacheDir: options.cniCacheDir,
+    multusDir: options.multusDir,
+    network,
+    table,
+    signal,
+  });
+  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
+    readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
+    Promise.all([hasDeadSandboxes, kubeletRoot]).then(([isUnhealthy, where]) =>
+      isUnhealthy ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
+    ),
+    readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
+    table.then((processTable) => {
+      const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
+      const isContainerd = network.then((info) => info.isContainerd);
+      return readProcesses({
+        root,
+        table: processTable,
+        signal,
+        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd } }),
+      });
+    }),
+    runtimeFacts.then(({ cri }) =>
+      needsKernelLog(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
+    ),
+    readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine }),
+    cniFacts,
+    Promise.all([runtimeInfo, table]).then((known) => describeRuntime(root, path, ...known)),
+    runtimeFacts,
+    Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
+      readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
+    ),
+  ]);
+  return {
+    node: options.node,
+    observedAt,
+    boot,
+    runtime,
+    ...facts,
+    cni,
+    netns,
+    processes,
+    pidNamespace: comparePidNamespace(root),
+    logs,
+    kubernetes,
+    multusDaemon,
+    csi,
+    kernel,
+  };
+}
+
+/** Whether the kernel's state matters: a healthy node does not need the milliseconds for reading its log. */
+function needsKernelLog(source: Source<CriFacts>): boolean {
+  const cri = valueOr(source, undefined);
+  if (cri === undefined) return false;
+  return cri.sandboxes.some(({ state }) => state === "notReady") || cri.containers.some(({ attempt }) => attempt > 1);
+}
+
+async function readRuntime(
+  cri: CriClient,
+  client: ContainerdClient,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
+  call: Call,
+): Promise<RuntimeFacts> {
+  const containerd = observeContainerd(client, call);
+  const hints = async () =>
+    (valueOr(await containerd, undefined)?.records ?? []).flatMap(({ labels }) => {
+      const namespace = labels["io.kubernetes.pod.namespace"];
+      const uid = labels["io.kubernetes.pod.uid"];
+      return namespace !== undefined && uid !== undefined ? [{ namespace, uid }] : [];
+    });
+  const facts = asSource(readCri(cri, runtimeInfo, hints, call));
+  const [containerdSource, criSource] = await Promise.all([containerd, facts]);
+  // One broken socket is one problem, and CRI's is the one to report.
+  const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
+  return { cri: flat(criSource), containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
+}
+
+async function observeContainerd(client: ContainerdClient, call: Call): Promise<Source<ContainerdFacts>> {
+  const facts = await asSource(readContainerd(client, call));
+  return facts.status === "read" ? read(facts.value, unansweredShims(facts.value)) : facts;
+}
+
+/** readCri returns its own source, with its oddities. */
+function flat<T>(source: Source<Source<T>>): Source<T> {
+  return source.status === "read" ? source.value : source;
+}
+
+/** An unreadable source is a fact, not an error; one that the runtime does not have is normal. */
+async function asSource<T>(reading: Promise<T>): Promise<Source<T>> {
+  try {
+    return read(await reading);
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+    return error.kind === "unsupported" ? absent(error.message) : failed(error.message, error.next, error.kind);
+  }
+}
+
+async function describeRuntime(
+  root: string,
+  path: string,
+  runtimeInfo: RuntimeInfo | undefined,
+  table: Source<ProcessTable>,
+): Promise<Runtime> {
+  const endpoint = path === "" ? "" : `unix://${path}`;
+  if (runtimeInfo === undefined) return { endpoint, reachable: false, name: "", version: "" };
+  const process = valueOr(await findRuntimeProcess({ root, socketPath: path, table }), undefined);
+  const { name, version } = runtimeInfo;
+  return { endpoint, reachable: true, name, version, process };
+}

@@ -1,0 +1,108 @@
+import { setImmediate } from "node:timers/promises";
+import { hostPath } from "../host/paths.ts";
+import { type ProcessStat, parseStat, readProcFile } from "../host/proc.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
+import type { Boot } from "./types/snapshot.ts";
+
+/** The result of one pass over /proc; more about a process is read by the callers. */
+export interface ProcessTable {
+  readonly uptimeSeconds: number;
+  /** Without kernel threads. */
+  readonly processes: readonly ProcessStat[];
+}
+
+/** pid_max is at most 4 million, and every process is an entry. */
+const MAX_PROC_ENTRIES = 1_000_000;
+
+export async function readProcessTable(where: {
+  readonly root: string;
+  readonly signal?: AbortSignal;
+}): Promise<Source<ProcessTable>> {
+  const proc = hostPath(where.root, "/proc");
+  const listing = listDirectory(proc, MAX_PROC_ENTRIES);
+  if (listing.kind === "absent") return noProc(proc, "is not there");
+  if (listing.kind === "refused") return noProc(proc, listing.reason);
+  const uptimeSeconds = readUptime(where.root);
+  if (uptimeSeconds === undefined) return noProc(proc, "is not the /proc of a kernel");
+
+  const processes: ProcessStat[] = [];
+  const finished = await eachPaced(listing.entries, where.signal, ({ name }) => {
+    if (!/^\d+$/.test(name)) return;
+    const text = readProcFile(`${proc}/${name}/stat`);
+    const stat = text.kind === "content" ? parseStat(text.text) : undefined;
+    if (stat !== undefined && !stat.kernelThread) processes.push(stat);
+  });
+  if (!finished) return failed(`the processes in ${proc} were not listed to the end in time`);
+  // With hidepid, processes of other users are silently missing; process 1 is always one of them.
+  if (!processes.some(({ pid }) => pid === 1)) {
+    return failed(`${proc} does not show the processes of other users`, "run unghost as root");
+  }
+  return read({ uptimeSeconds, processes });
+}
+
+function noProc(proc: string, reason: string): Source<ProcessTable> {
+  return failed(`${proc} ${reason}: processes cannot be seen`, `check that the node's /proc is mounted at ${proc}`);
+}
+
+export function readBoot(where: { readonly root: string; readonly now: Date }): Source<Boot> {
+  const path = "/proc/sys/kernel/random/boot_id";
+  const id = readProcFile(hostPath(where.root, path));
+  if (id.kind !== "content" || id.text.trim() === "") {
+    return failed(`${path} could not be read: it is not known which boot of the node this is`, mountProc(where.root));
+  }
+  const uptimeSeconds = readUptime(where.root);
+  if (uptimeSeconds === undefined) {
+    return failed(
+      "/proc/uptime could not be read: it is not known how long the node has been up",
+      mountProc(where.root),
+    );
+  }
+  return read({
+    id: id.text.trim(),
+    uptimeSeconds,
+    startedAt: new Date(where.now.getTime() - uptimeSeconds * 1000),
+  });
+}
+
+function mountProc(root: string): string {
+  return `check that the node's /proc is mounted at ${hostPath(root, "/proc")}`;
+}
+
+/**
+ * Seconds since the kernel started, on the clock of process start times. In an LXC container /proc/uptime is the age of
+ * the container instead; the kernel cannot be younger than this process.
+ */
+export function readUptime(root: string): number | undefined {
+  const uptime = readProcFile(hostPath(root, "/proc/uptime"));
+  if (uptime.kind !== "content") return undefined;
+  const seconds = Number.parseFloat(uptime.text);
+  if (!Number.isFinite(seconds)) return undefined;
+  const self = readProcFile(hostPath(root, "/proc/self/stat"));
+  const started = self.kind === "content" ? parseStat(self.text)?.startedSecondsAfterBoot : undefined;
+  return started === undefined ? seconds : Math.max(seconds, started + process.uptime());
+}
+
+/** Reading thousands of files at once would delay the runtime's answers, which arrive meanwhile. */
+const SLICE_MS = 8;
+
+/**
+ * Works on one item after the other in slices of a few milliseconds, and yields to the event loop in between. Returns
+ * false if the signal was aborted before the end.
+ */
+export async function eachPaced<T>(
+  items: Iterable<T>,
+  signal: AbortSignal | undefined,
+  work: (item: T) => void | Promise<void>,
+): Promise<boolean> {
+  let sliceEnd = performance.now() + SLICE_MS;
+  for (const item of items) {
+    if (signal?.aborted) return false;
+    const pending = work(item);
+    if (pending) await pending;
+    if (performance.now() < sliceEnd) continue;
+    await setImmediate();
+    sliceEnd = performance.now() + SLICE_MS;
+  }
+  return true;
+}

@@ -1,0 +1,134 @@
+import type { Source } from "../../host/source.ts";
+import type { Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
+import type { PodState } from "../../kube/pod-state.ts";
+import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
+import type { PodUid } from "./ids.ts";
+import type { ContainerdFacts, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";
+
+/** Everything that unghost knows about a node at one moment. Built once by observe(), never changed later. */
+export interface Snapshot {
+  readonly node: string;
+  readonly observedAt: Date;
+  readonly boot: Source<Boot>;
+  readonly runtime: Runtime;
+  readonly cri: Source<CriFacts>;
+  readonly containerd: Source<ContainerdFacts>;
+  readonly cni: CniFacts;
+  readonly netns: Source<readonly NetnsEntry[]>;
+  readonly processes: Source<ProcessFacts>;
+  /** Whether the pids in `processes` may be signalled; missing if it was not checked. */
+  readonly pidNamespace?: PidNamespace;
+  readonly logs: Source<LogFacts>;
+  readonly kubernetes: Kubernetes;
+  /** Missing if no plugin is slow and no failure is reported. */
+  readonly cniDaemons?: Source<readonly CniDaemon[]>;
+  /** The daemon of thick multus; missing if multus is not the network, or is thin. */
+  readonly multusDaemon?: MultusDaemon;
+  /** Missing if there was no reason to check. */
+  readonly csi?: Source<readonly CsiSocket[]>;
+  /** Absent on a node where nothing is dead or restarts, because it is not needed there. */
+  readonly kernel?: Source<KernelFacts>;
+}
+
+/** The identity of this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
+export interface Boot {
+  readonly id: string;
+  readonly uptimeSeconds: number;
+  /** Wall clock minus uptime: only as correct as the wall clock. */
+  readonly startedAt: Date;
+}
+
+/** Lines of the runtime's and kubelet's logs that name a sandbox or a blocked name. */
+export interface LogFacts {
+  readonly places: readonly string[];
+  readonly lines: readonly LogLine[];
+}
+
+export interface LogLine {
+  readonly place: string;
+  readonly text: string;
+}
+
+/**
+ * Whether a pid read below `<root>/proc` refers to the same process for kill(2).
+ * - `own`: it does.
+ * - `foreign`: that /proc shows another pid namespace. Its pids may be read, and must never be signalled, because they
+ *   refer to other processes here.
+ */
+export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
+
+/** The socket through which kubelet and sidecars reach a CSI driver's node plugin. */
+export interface CsiSocket {
+  readonly driver: string;
+  readonly dir: string;
+  readonly path: string;
+  /** `dead`: the file exists, and no process listens. */
+  readonly state: "listening" | "dead" | "missing";
+  /** The registration socket exists: uninstalling a driver removes it. */
+  readonly registered: boolean;
+}
+
+/** Problems reported in the kernel's own log. */
+export interface KernelFacts {
+  /** CPUs that made no progress: RCU stalls and soft lockups. */
+  readonly stalls: KernelSign;
+  /** Tasks in uninterruptible sleep for minutes. */
+  readonly hungTasks: KernelSign;
+  /** Network devices that cannot be removed because they are still referenced. */
+  readonly netdeviceWaits: KernelSign;
+  /** Whether the ring buffer still has its first record: otherwise the counts are a minimum. */
+  readonly sinceBoot: boolean;
+}
+
+export interface KernelSign {
+  readonly count: number;
+  /** The text of the last line. */
+  readonly last?: string;
+}
+
+export type { Holder, PodEvent, UnattachedVolume };
+
+/** The source of the pods, in order of precedence: the API server, kubelet and its directories, none. */
+export type Kubernetes =
+  | {
+      readonly source: "api";
+      readonly pods: readonly KnownPod[];
+      readonly holds: Holds;
+      /** The node's name in the cluster. */
+      readonly nodeName?: string;
+      /** Volumes that should be attached to this node and are not; missing if they were not requested. */
+      readonly unattached?: readonly UnattachedVolume[];
+      /** The last event of each kind about each pod of this node; missing if they were not requested. */
+      readonly events?: readonly PodEvent[];
+      /** Kubelet's directories could not be read: then a static pod without a mirror pod may still exist. */
+      readonly kubeletUnread?: boolean;
+      /** What else could not be read. */
+      readonly error?: string;
+    }
+  /** `error`: why the API did not answer; missing if there is none. */
+  | { readonly source: "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
+  | { readonly source: "none"; readonly error?: string };
+
+/** Labels and annotations in the cluster that make unghost skip objects. Pods have their own field. */
+export interface Holds {
+  /** `unghost.dev/paused` on the node: scan, and change nothing. */
+  readonly paused: boolean;
+  /** `unghost.dev/ignore` on the node. */
+  readonly node: boolean;
+  /** Namespaces with `unghost.dev/ignore`. */
+  readonly namespaces: readonly string[];
+}
+
+export interface KnownPod extends PodState {
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  /** The uid in its sandboxes: for a static pod the hash of its manifest, not the mirror pod's uid. */
+  readonly uid: PodUid;
+  readonly phase?: string;
+  /** It has a deletion timestamp. */
+  readonly terminating?: boolean;
+  /** `unghost.dev/ignore` on the pod itself. */
+  readonly ignored?: boolean;
+  /** PersistentVolumeClaims that it mounts, if the API was read. */
+  readonly claims?: readonly string[];
+}

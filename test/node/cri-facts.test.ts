@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { readCri } from "../../src/node/cri-facts.ts";
+import type { CriClient } from "../../src/runtime/cri.ts";
+import { RuntimeError, type RuntimeErrorKind } from "../../src/runtime/errors.ts";
+import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+
+const CALL = { timeoutMs: 1000 };
+const SANDBOX = PodSandbox.fromPartial({ id: "a".repeat(64), state: PodSandboxState.SANDBOX_NOTREADY });
+
+/** A dead sandbox with some ended containers; a name that is an error is answered with it. */
+function runtimeWith(...names: readonly string[]): CriClient {
+  const containers = names.map((name) =>
+    Container.fromPartial({
+      id: name,
+      podSandboxId: SANDBOX.id,
+      state: ContainerState.CONTAINER_EXITED,
+      metadata: { name },
+    }),
+  );
+  return {
+    listPodSandbox: () => Promise.resolve([SANDBOX]),
+    listContainers: () => Promise.resolve(containers),
+    containerStatus: (id: string) =>
+      id === "main"
+        ? Promise.resolve({ status: { exitCode: 0, reason: "Completed", finishedAt: 1n, logPath: "/log" } })
+        : Promise.reject(new RuntimeError(id as RuntimeErrorKind, "ContainerStatus", "", "")),
+  } as unknown as CriClient;
+}
+
+function factsOf(cri: CriClient) {
+  return readCri(cri, Promise.resolve(undefined), () => Promise.resolve([]), CALL);
+}
+
+describe("exit state of containers", () => {
+  test("a timeout loses only that container", async () => {
+    const source = await factsOf(runtimeWith("main", "deadline"));
+
+    if (source.status !== "read") throw new Error(source.status);
+    expect(source.value.containers.map(({ name, exit, endUnread }) => [name, exit?.exitCode, endUnread])).toEqual([
+      ["main", 0, undefined],
+      ["deadline", undefined, true],
+    ]);
+    expect(source.oddities).toEqual([
+      { path: "ContainerStatus deadline", reason: expect.stringContaining("did not answer in time") },
+    ]);
+  });
+
+  test("a container that was removed meanwhile is not odd", async () => {
+    const source = await factsOf(runtimeWith("main", "not-found"));
+
+    if (source.status !== "read") throw new Error(source.status);
+    expect([source.oddities, source.value.containers.map(({ endUnread }) => endUnread)]).toEqual([
+      [],
+      [undefined, undefined],
+    ]);
+  });
+
+  test("another error of the runtime makes the source unread", async () => {
+    await expect(factsOf(runtimeWith("main", "unreachable"))).rejects.toMatchObject({ kind: "unreachable" });
+  });
+});
