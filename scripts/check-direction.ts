@@ -155,7 +155,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/boot/borrowed-runtime.ts", "the private directory of the borrowed containerd"],
   ["src/agent/textfile.ts", "the metrics file"],
   ["src/agent/kube/", "exporters: the condition of its own node, events, and their withdrawal"],
-  ["src/keeper/published-state.ts", "its own state, in its own directory of /run"],
+  ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
   ["src/fleet/lease.ts", "slots and breaker of the fleet"],
   ["src/doctor/permissions.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],

@@ -1,9 +1,14 @@
 import type { Logger } from "pino";
+import { type Keeper, openKeeper } from "../durable/keeper.ts";
+import {
+  describeKeeper,
+  describeProblem,
+  isSerious,
+  type KeeperProblem,
+  publishKeeper,
+} from "../durable/keeper-state.ts";
+import { pluginRoots } from "../durable/kept-directories.ts";
 import { describeError, valueOr } from "../host/source.ts";
-import { type Keeper, openKeeper } from "../keeper/keeper.ts";
-import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
-import { pluginRoots } from "../keeper/plugin-roots.ts";
-import { publishKeeper } from "../keeper/published-state.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Store } from "./store.ts";
 

@@ -1,5 +1,5 @@
+import { describeKeeper, isSerious, type KeeperState } from "../durable/keeper-state.ts";
 import type { Source } from "../host/source.ts";
-import { describeKeeper, isSerious, type KeeperState } from "../keeper/keeper-state.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import { problemsIn } from "../report/build.ts";
 import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";

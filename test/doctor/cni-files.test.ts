@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { checkCniFiles } from "../../src/doctor/sources.ts";
-import type { KeeperState } from "../../src/keeper/keeper-state.ts";
+import type { KeeperState } from "../../src/durable/keeper-state.ts";
 
 const RUNNING: KeeperState = { directories: 4, filesSynced: 120, waiting: 0, syncingSeconds: 0, problems: [] };
 

@@ -9,8 +9,8 @@ import { until } from "../../lab/poll.ts";
 import { type Service, service } from "../../lab/service.ts";
 import { tornFiles } from "../../lab/torn-files.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
-import { startWriteback } from "../../src/keeper/start-writeback.ts";
-import { scratchDir } from "../keeper/scratch-dir.ts";
+import { startWriteback } from "../../src/durable/sync-entries.ts";
+import { scratchDir } from "../durable/scratch-dir.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { UNGHOST } from "./unghost.ts";
 

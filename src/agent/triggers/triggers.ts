@@ -1,8 +1,8 @@
 import { posix } from "node:path";
+import { watchDirectories } from "../../durable/directory-watch.ts";
 import { placesAt } from "../../host/distributions/index.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
-import { watchDirectories } from "../../keeper/directory-watch.ts";
 import type { Snapshot } from "../../node/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";

@@ -4,11 +4,11 @@ import { type BootOptions, type BootPlan, bootOnce, planBoot } from "../../boot/
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
 import { startWatchdog } from "../../boot/watchdog.ts";
+import { syncYoung } from "../../durable/keeper.ts";
+import { pluginRoots } from "../../durable/kept-directories.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
-import { pluginRoots } from "../../keeper/plugin-roots.ts";
-import { syncYoung } from "../../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { formatDocument } from "../../report/format.ts";
 import { count } from "../../report/text.ts";

@@ -1,7 +1,7 @@
 import { type BigIntStats, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { watchDirectories } from "../../durable/directory-watch.ts";
 import { errorCode } from "../../host/source.ts";
-import { watchDirectories } from "../../keeper/directory-watch.ts";
 
 export interface WatchTiming {
   /** A file is written in several steps: without a change for this long, it is complete. */

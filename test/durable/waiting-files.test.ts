@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { waitingFiles } from "../../src/keeper/waiting-files.ts";
+import { waitingFiles } from "../../src/durable/waiting-files.ts";
 
 describe("waitingFiles", () => {
   test("returns noticed files before those of a sweep, and each file once", () => {

@@ -4,9 +4,9 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import type { DirectoryWatch } from "../../src/keeper/directory-watch.ts";
-import { type Keeper, type KeeperOptions, openKeeper } from "../../src/keeper/keeper.ts";
-import { syncEntries } from "../../src/keeper/sync-entries.ts";
+import type { DirectoryWatch } from "../../src/durable/directory-watch.ts";
+import { type Keeper, type KeeperOptions, openKeeper } from "../../src/durable/keeper.ts";
+import { syncEntries } from "../../src/durable/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 /** Only a hang guard. */

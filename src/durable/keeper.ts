@@ -1,11 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { watchDirectories } from "./directory-watch.ts";
 import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
 import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
-import { pause, signal } from "./signal.ts";
 import { syncEntries } from "./sync-entries.ts";
-import { waitingFiles } from "./waiting-files.ts";
-import { SETTLE_MS, writebackQueue } from "./writeback-queue.ts";
-import { youngFiles } from "./young-files.ts";
+import { waitingFiles, youngFiles } from "./waiting-files.ts";
+import { pause, SETTLE_MS, signal, writebackQueue } from "./writeback-queue.ts";
 
 export interface KeeperOptions {
   /** Directories with files of plugins; called every second, because networks are added and removed. */
@@ -229,4 +228,14 @@ export function openKeeper(options: KeeperOptions): Keeper {
       hasFiles.raise();
     },
   };
+}
+
+/** Syncs once what changed within the last minute. Does not wait for a hung disk longer than `mostMs`. */
+export async function syncYoung(roots: () => readonly KeptRoot[], mostMs: number): Promise<void> {
+  const keeper = openKeeper({ roots, onLost: () => undefined });
+  try {
+    await Promise.race([keeper.started, sleep(mostMs, undefined, { ref: false })]);
+  } finally {
+    keeper.close();
+  }
 }

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { startWriteback } from "../../src/keeper/start-writeback.ts";
+import { startWriteback } from "../../src/durable/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("startWriteback", () => {

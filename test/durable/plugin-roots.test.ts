@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { pluginRoots, rootsInConfig } from "../../src/keeper/plugin-roots.ts";
+import { pluginRoots, rootsInConfig } from "../../src/durable/kept-directories.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("rootsInConfig", () => {

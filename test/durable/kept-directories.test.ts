@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { directoryFinder } from "../../src/keeper/kept-directories.ts";
+import { directoryFinder } from "../../src/durable/kept-directories.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("directoryFinder", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { youngFiles } from "../../src/keeper/young-files.ts";
+import { youngFiles } from "../../src/durable/waiting-files.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("youngFiles", () => {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { syncEntries } from "../../src/keeper/sync-entries.ts";
+import { syncEntries } from "../../src/durable/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("syncEntries", () => {

@@ -1,8 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { KeeperState } from "../../src/keeper/keeper-state.ts";
-import { publishedKeeper, publishKeeper } from "../../src/keeper/published-state.ts";
+import { type KeeperState, publishedKeeper, publishKeeper } from "../../src/durable/keeper-state.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 const STATE: KeeperState = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeKeeper, type KeeperState } from "../../src/keeper/keeper-state.ts";
+import { describeKeeper, type KeeperState } from "../../src/durable/keeper-state.ts";
 
 const RUNNING: KeeperState = { directories: 4, filesSynced: 120, waiting: 0, syncingSeconds: 0, problems: [] };
 

@@ -1,0 +1,198 @@
+import { close, closeSync, constants, fstatSync, fsync, lstatSync, openSync, read } from "node:fs";
+import { promisify } from "node:util";
+import { errorLabel } from "../host/source.ts";
+
+/**
+ * Entries are opened synchronously, without the engine's thread pool: on a node short of CPU time each hop takes as
+ * long as a concurrent scan. It does not wait for the disk, because recently written or listed entries are in the page
+ * cache. Reading, syncing and closing can wait for the disk, and use the thread pool.
+ */
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Neither follows a link, nor blocks on a FIFO, nor takes a terminal. */
+const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** No plugin writes this much about a pod, and syncing it would block the disk for all processes. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+export type OpenedEntry =
+  /** The caller closes it. */
+  | { readonly kind: "file"; readonly fd: number }
+  | { readonly kind: "directory" }
+  /** Not a plugin's file, or gone. */
+  | { readonly kind: "passed" }
+  | { readonly kind: "failed"; readonly code: string };
+
+/** Asynchronous, because closing may free the blocks of a removed file and wait for the disk. */
+export function closeSoon(fd: number): void {
+  close(fd, () => undefined);
+}
+
+/** Returns undefined if it was removed, replaced, or cannot be opened. */
+export function openDirectory(path: string): number | undefined {
+  try {
+    return openSync(path, DIRECTORY);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Opened through the directory's descriptor, so that no part of the path can be swapped meanwhile. Read-only. */
+export function openEntry(dirFd: number, name: string, moreFlags = 0): OpenedEntry {
+  const path = `/proc/self/fd/${dirFd}/${name}`;
+  let fd: number;
+  try {
+    // Checked before open, because opening a device can have side effects.
+    const stats = lstatSync(path);
+    if (stats.isDirectory()) return { kind: "directory" };
+    if (!stats.isFile()) return { kind: "passed" };
+    fd = openSync(path, FILE | moreFlags);
+  } catch (error) {
+    const code = errorLabel(error);
+    // Removed, or replaced by a link or a socket: the replacement has its own notification.
+    return ["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(code) ? { kind: "passed" } : { kind: "failed", code };
+  }
+  const stats = fstatSync(fd);
+  if (stats.isFile() && stats.size <= MAX_BYTES) return { kind: "file", fd };
+  closeSync(fd);
+  return { kind: "passed" };
+}
+
+/** Runs work as soon as one of a fixed number of slots is free. */
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+export function takingTurns(atOnce: number): InTurn {
+  let free = atOnce;
+  const queue: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => queue.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = queue.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
+
+/** The result for the entries of one directory. Nothing is written: files are opened for reading and fsynced. */
+export interface SyncedDirectory {
+  /** Files whose content and name are on disk now. */
+  readonly synced: readonly string[];
+  /** Entries that are directories, which may contain files to sync. */
+  readonly directories: readonly string[];
+  /** Files that could not be synced, with the error's code. */
+  readonly failed: readonly { readonly name: string; readonly code: string }[];
+  /** The directory was removed, replaced, or cannot be opened. */
+  readonly isGone: boolean;
+  /** The slowest fsync: about the time of a journal commit. */
+  readonly slowestMs: number;
+}
+
+const syncFd = promisify(fsync);
+
+/**
+ * Concurrent fsyncs, also in several directories, share one journal commit. The limit leaves the other threads to the
+ * rest of the process.
+ */
+const inTurn = takingTurns(4);
+
+type Entry = "synced" | "directory" | "passed" | { readonly code: string };
+
+type OnSync = (milliseconds: number) => void;
+
+/** Syncs these entries of a directory, then the directory itself, so that names survive as well. */
+export async function syncEntries(dir: string, names: Iterable<string>): Promise<SyncedDirectory> {
+  const dirFd = openDirectory(dir);
+  if (dirFd === undefined) return { synced: [], directories: [], failed: [], isGone: true, slowestMs: 0 };
+  let slowestMs = 0;
+  const onSync = (milliseconds: number): void => {
+    slowestMs = Math.max(slowestMs, milliseconds);
+  };
+  try {
+    const entries = await Promise.all(
+      [...names].map(async (name) => [name, await inTurn(() => syncEntry(dirFd, name, onSync))] as const),
+    );
+    const failed = entries.flatMap(([name, entry]) => (typeof entry === "object" ? [{ name, code: entry.code }] : []));
+    const ofKind = (kind: Entry): readonly string[] =>
+      entries.flatMap(([name, entry]) => (entry === kind ? [name] : []));
+    const unsynced = await inTurn(() => syncOpen(dirFd, onSync));
+    const done = { directories: ofKind("directory"), isGone: false, slowestMs };
+    if (unsynced === undefined) return { ...done, synced: ofKind("synced"), failed };
+    return { ...done, synced: [], failed: [...failed, { name: ".", code: unsynced }] };
+  } finally {
+    closeSoon(dirFd);
+  }
+}
+
+async function syncEntry(dirFd: number, name: string, onSync: OnSync): Promise<Entry> {
+  const entry = openEntry(dirFd, name);
+  if (entry.kind === "failed") return { code: entry.code };
+  if (entry.kind !== "file") return entry.kind;
+  try {
+    const code = await syncOpen(entry.fd, onSync);
+    return code === undefined ? "synced" : { code };
+  } finally {
+    closeSoon(entry.fd);
+  }
+}
+
+/** Returns the error code, or undefined on success. A file system without fsync (EINVAL) has nothing to lose. */
+async function syncOpen(fd: number, onSync: OnSync): Promise<string | undefined> {
+  const startedAt = performance.now();
+  try {
+    await syncFd(fd);
+    return undefined;
+  } catch (error) {
+    const code = errorLabel(error);
+    return code === "EINVAL" ? undefined : code;
+  } finally {
+    onSync(performance.now() - startedAt);
+  }
+}
+
+const readFd = promisify(read);
+
+/** A separate limit: a slow fsync must not delay writeback. */
+const writebackInTurn = takingTurns(4);
+
+export interface StartedWriteback {
+  /** Some of the names are directories, which may contain files to sync. */
+  readonly hasDirectories: boolean;
+}
+
+/** The data is discarded. No plugin writes more than this about a pod. */
+const block = Buffer.alloc(64 * 1024);
+
+/**
+ * Makes the file system write the content of these files back, without a sync. Otherwise it keeps new content in memory
+ * for up to 30 seconds, and a journal commit meanwhile, for any fsync of another process, makes the name of an empty
+ * file durable. Once the content has its blocks, a commit includes both or neither.
+ *
+ * A direct read causes that: the file system writes dirty pages before it reads the disk. It waits only for this file's
+ * content, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
+ */
+export async function startWriteback(dir: string, names: Iterable<string>): Promise<StartedWriteback> {
+  const dirFd = openDirectory(dir);
+  if (dirFd === undefined) return { hasDirectories: false };
+  try {
+    const kinds = await Promise.all([...names].map((name) => writebackInTurn(() => readDirectly(dirFd, name))));
+    return { hasDirectories: kinds.includes("directory") };
+  } finally {
+    closeSoon(dirFd);
+  }
+}
+
+async function readDirectly(dirFd: number, name: string): Promise<OpenedEntry["kind"]> {
+  const entry = openEntry(dirFd, name, constants.O_DIRECT);
+  if (entry.kind !== "file") return entry.kind;
+  try {
+    await readFd(entry.fd, block, 0, block.length, 0);
+  } catch {
+    // A file system without direct reads: the following sync writes it.
+  } finally {
+    closeSoon(entry.fd);
+  }
+  return entry.kind;
+}
