@@ -1,5 +1,5 @@
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
-import { KubeError, orKubeError } from "../kube/kube-error.ts";
+import { KubeError, orKubeError } from "../kube/errors.ts";
 import { withApi } from "../kube/with-api.ts";
 import { type BreakerState, CLOSED, decideBreaker, WINDOW_MS } from "./breaker.ts";
 import type { FleetPolicy } from "./fleet-policy.ts";

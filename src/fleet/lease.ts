@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "../kube/api.ts";
-import { KubeError, orKubeError, unlessMissing } from "../kube/kube-error.ts";
+import { KubeError, orKubeError, unlessMissing } from "../kube/errors.ts";
 
 const texts = v.nullish(v.record(v.string(), v.string()));
 

@@ -1,6 +1,6 @@
 import type { Api } from "../kube/api.ts";
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
-import { KubeError, orKubeError } from "../kube/kube-error.ts";
+import { KubeError, orKubeError } from "../kube/errors.ts";
 import { withApi } from "../kube/with-api.ts";
 import type { FleetPolicy } from "./fleet-policy.ts";
 import { getLease, type Lease, type LeaseRef, type LeaseWish, writeLease } from "./lease.ts";

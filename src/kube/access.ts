@@ -1,3 +1,6 @@
+import type { IncomingMessage, RequestOptions } from "node:http";
+import { KubeError } from "./errors.ts";
+
 /** Address, TLS settings and credentials of an API server. */
 export interface ApiAccess {
   readonly server: URL;
@@ -40,3 +43,129 @@ export type FileText =
   | { readonly kind: "refused"; readonly reason: string };
 
 export type ReadText = (path: string) => FileText;
+
+/** The response of a server, whatever its status. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  /** Seconds from Retry-After. */
+  readonly retryAfter: number | undefined;
+}
+
+/** One request. */
+export interface Asked {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly accept?: string;
+  readonly content?: { readonly type: string; readonly body: string };
+}
+
+export interface Connection {
+  /** The whole answer. */
+  ask(asked: Asked, signal: AbortSignal): Promise<Answer>;
+  /** A streamed response without an end. An error response is returned complete. */
+  follow(asked: Asked, signal: AbortSignal): Promise<Answer | AsyncIterable<Buffer>>;
+  close(): void;
+}
+
+/** A node's pods are a few MB at most; a larger response would exceed the memory limit of the agent. */
+export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES): Connection {
+  const isTls = access.server.protocol === "https:";
+  const { ca, cert, key, serverName, insecure } = access.tls;
+  const tls = {
+    rejectUnauthorized: !insecure,
+    ca,
+    cert,
+    key,
+    servername: serverName,
+  };
+  // Loaded on demand: a static import would be loaded at every start of the one-file build.
+  const https = process.getBuiltinModule("node:https");
+  const http = process.getBuiltinModule("node:http");
+  const agent = isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true });
+
+  function send<Received>(
+    { method, path, accept = "application/json", content }: Asked,
+    signal: AbortSignal,
+    receive: (response: IncomingMessage) => Promise<Received>,
+  ): Promise<Received> {
+    const headers = {
+      accept,
+      "user-agent": "unghost",
+      ...(content === undefined
+        ? {}
+        : { "content-type": content.type, "content-length": String(Buffer.byteLength(content.body)) }),
+      ...(access.token !== undefined && isTokenSafe(access) ? { authorization: `Bearer ${access.token}` } : {}),
+    };
+    // The server URL may have a path, as with Rancher.
+    const url = new URL(`${access.server.pathname.replace(/\/$/, "")}${path}`, access.server);
+    const options: RequestOptions = { method, agent, headers, signal };
+    return new Promise((resolve, reject) => {
+      const fail = (error: unknown): void => reject(asKubeError(error, access, signal));
+      const take = (response: IncomingMessage): void => {
+        receive(response).then(resolve, (error: unknown) => {
+          request.destroy();
+          fail(error);
+        });
+      };
+      const request = isTls ? https.request(url, { ...options, ...tls }, take) : http.request(url, options, take);
+      request.once("error", fail);
+      request.end(content?.body);
+    });
+  }
+
+  async function* chunksOf(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {
+    try {
+      yield* response;
+    } catch (error) {
+      throw asKubeError(error, access, signal);
+    }
+  }
+
+  return {
+    ask: (asked, signal) => send(asked, signal, (response) => receiveAnswer(response, maxBytes)),
+    follow: (asked, signal) =>
+      send<Answer | AsyncIterable<Buffer>>(asked, signal, async (response) =>
+        response.statusCode === 200 ? chunksOf(response, signal) : await receiveAnswer(response, maxBytes),
+      ),
+    close: () => agent.destroy(),
+  };
+}
+
+function receiveAnswer(response: IncomingMessage, maxBytes: number): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) reject(new KubeError("unreadable", `its answer is larger than ${maxBytes} bytes`));
+      else chunks.push(chunk);
+    });
+    response.once("error", reject);
+    response.once("close", () => reject(new KubeError("unreadable", "its answer broke off")));
+    response.once("end", () => {
+      if (!response.complete) return;
+      const seconds = Number(response.headers["retry-after"]);
+      resolve({
+        status: response.statusCode ?? 0,
+        body: Buffer.concat(chunks).toString("utf8"),
+        retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
+      });
+    });
+  });
+}
+
+function asKubeError(error: unknown, { server, from }: ApiAccess, signal: AbortSignal): KubeError {
+  const who = `the API server ${server.origin} (by ${from})`;
+  if (signal.aborted) return new KubeError("timeout", `${who} did not answer in time`, error);
+  if (error instanceof KubeError) return new KubeError(error.kind, `${who}: ${error.message}`, error);
+  return new KubeError("unreachable", `${who} cannot be reached: ${reasonOf(error)}`, error);
+}
+
+/** A host name with several unreachable addresses gives an error without a message. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || ("code" in error ? String(error.code) : error.name);
+}

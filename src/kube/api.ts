@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import { type ApiAccess, isTokenSafe } from "./access.ts";
-import { type Answer, type Asked, type Connection, connect } from "./answer.ts";
-import { KubeError, type KubeErrorKind } from "./kube-error.ts";
-import { type WatchEvent, watchEvents } from "./watch-events.ts";
+import { type Answer, type ApiAccess, type Asked, type Connection, connect, isTokenSafe } from "./access.ts";
+import { KubeError, type KubeErrorKind } from "./errors.ts";
 
 /**
  * A client of one API server, with one timeout for all its requests. Writes are never retried: the caller names the
@@ -168,4 +166,52 @@ function withheldHint(access: ApiAccess): string {
 function expiryHint({ certificate }: ApiAccess): string {
   if (certificate === undefined || certificate.expiresAt.getTime() > Date.now()) return "";
   return `; the client certificate expired at ${certificate.expiresAt.toISOString()}`;
+}
+
+/** One line of a watch. Of a bookmark only the resourceVersion is used; the object of an error is a Status. */
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  readonly object: unknown;
+}
+
+const WatchEventSchema = v.object({
+  type: v.picklist(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]),
+  object: v.unknown(),
+});
+
+/** etcd accepts no object above 1.5 MB, so a JSON line is always shorter than this. */
+const LONGEST_LINE = 8 * 1024 * 1024;
+const NEWLINE = 0x0a;
+
+/** Splits lines as bytes, because a chunk may end within a character. */
+export async function* watchEvents(
+  chunks: AsyncIterable<Buffer>,
+  longestLine: number = LONGEST_LINE,
+): AsyncGenerator<WatchEvent> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+      pieces.push(chunk.subarray(from, end));
+      const line = Buffer.concat(pieces).toString("utf8");
+      pieces = [];
+      size = 0;
+      from = end + 1;
+      if (line.trim() !== "") yield parse(line);
+    }
+    pieces.push(chunk.subarray(from));
+    size += chunk.length - from;
+    if (size > longestLine) throw new KubeError("unreadable", `the watch sent a line longer than ${longestLine} bytes`);
+  }
+}
+
+function parse(line: string): WatchEvent {
+  try {
+    const event = v.safeParse(WatchEventSchema, JSON.parse(line));
+    if (event.success) return event.output;
+  } catch {
+    // Not JSON: reported below, like any other invalid line.
+  }
+  throw new KubeError("unreadable", "the watch sent a line that is no event");
 }

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
 import type { ApiAttachment, NodeVolume, NodeVolumes } from "./cluster-facts.ts";
-import { KubeError, unlessMissing } from "./kube-error.ts";
+import { KubeError, unlessMissing } from "./errors.ts";
 import { pagesOf } from "./list.ts";
 
 const PATH = "/apis/storage.k8s.io/v1/volumeattachments";

@@ -5,7 +5,7 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { FileText, ReadText } from "./access.ts";
 import type { Api } from "./api.ts";
-import { type CredentialsPlace, findCredentials } from "./places.ts";
+import { type CredentialsPlace, findCredentials } from "./kubeconfig.ts";
 
 export interface ClusterPlaces {
   readonly root: string;

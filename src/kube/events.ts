@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
 import type { PodEvent } from "./cluster-facts.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError } from "./errors.ts";
 
 /** The reasons about sandboxes and volumes. */
 const REASONS: ReadonlySet<string> = new Set([

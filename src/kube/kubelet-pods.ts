@@ -1,12 +1,11 @@
 import type { ApiAccess, ApiTls, ReadText } from "./access.ts";
 import { openApi } from "./api.ts";
 import { openAccess } from "./cluster.ts";
-import type { ApiPod } from "./cluster-facts.ts";
-import { KubeError, orKubeError } from "./kube-error.ts";
+import { type ApiPod, toApiPod } from "./cluster-facts.ts";
+import { KubeError, orKubeError } from "./errors.ts";
+import type { CredentialsPlace } from "./kubeconfig.ts";
 import { listAll } from "./list.ts";
 import { PodSchema } from "./objects.ts";
-import type { CredentialsPlace } from "./places.ts";
-import { toApiPod } from "./resources.ts";
 
 export interface KubeletQuestion {
   /** Ports of the node's own kubelet on loopback, in the order of the attempts. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Api, ByteBudget } from "./api.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError } from "./errors.ts";
 
 const PAGE_SIZE = 500;
 

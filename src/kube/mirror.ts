@@ -2,15 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
 import { attachmentReader } from "./attachments.ts";
-import { isKubelet, nodeName, openAccess, orFailed, readAll } from "./cluster.ts";
-import type { ApiPod, ClusterAnswer, PodEvent } from "./cluster-facts.ts";
-import { readCsiDrivers } from "./csi-node.ts";
+import { isKubelet, nodeName, openAccess, orFailed, readAll, readFacts, type Standing } from "./cluster.ts";
+import { type ApiPod, type ClusterAnswer, IGNORED_NAMESPACES, NODES, PODS, type PodEvent } from "./cluster-facts.ts";
+import { KubeError, orKubeError } from "./errors.ts";
 import { readEvents } from "./events.ts";
-import { KubeError, orKubeError } from "./kube-error.ts";
-import type { CredentialsPlace } from "./places.ts";
-import { readFacts, type Standing } from "./read-facts.ts";
-import { IGNORED_NAMESPACES, NODES, PODS } from "./resources.ts";
-import { type ApiVolume, MAX_LOOKUPS } from "./unattached-volumes.ts";
+import type { CredentialsPlace } from "./kubeconfig.ts";
+import { type ApiVolume, MAX_LOOKUPS, readCsiDrivers } from "./unattached-volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */

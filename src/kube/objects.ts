@@ -94,3 +94,88 @@ export function claimsOf({ metadata, spec }: v.InferOutput<typeof PodSchema>): r
     return ephemeral ? [`${metadata.name}-${name}`] : [];
   });
 }
+
+/** The pod's state in the cluster, and its role for storage. Default values are left out. */
+export interface PodState {
+  /** The uid of its API object, if it differs from the uid in its sandboxes (mirror pod). */
+  readonly objectUid?: string;
+  /** The kind of the controller that re-creates it. */
+  readonly controller?: string;
+  /** Why its containers do not run, such as CrashLoopBackOff. */
+  readonly waiting?: readonly string[];
+  /** Containers that ended with an error; missing if none did, or if the pod has finished. */
+  readonly crash?: Crash;
+  readonly csi?: CsiMounts;
+}
+
+/**
+ * Kubelet shows the reason CrashLoopBackOff only for a part of the time: since 1.36 a container is mostly `terminated`
+ * between two starts.
+ */
+export interface Crash {
+  /** One of them does not run now. */
+  readonly down: boolean;
+  /** When the last one ended; missing if kubelet does not report it. */
+  readonly endedAt?: Date;
+}
+
+/** A pod that mounts the directory of a CSI driver's socket. */
+export interface CsiMounts {
+  /** Directories of the node, such as /var/lib/kubelet/plugins/driver.longhorn.io. */
+  readonly dirs: readonly string[];
+  /** The pod registers the driver with kubelet, so it is the driver's node plugin. */
+  readonly registers: boolean;
+}
+
+type Pod = v.InferOutput<typeof PodSchema>;
+
+export function podState(pod: Pod): PodState {
+  const { metadata, status } = pod;
+  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true)?.kind;
+  const statuses = status?.containerStatuses ?? [];
+  const waiting = statuses.flatMap(({ state }) => state?.waiting?.reason ?? []);
+  const crash = crashOf(pod);
+  const csi = csiMounts(pod);
+  return {
+    ...(sandboxUid(pod) === metadata.uid ? {} : { objectUid: metadata.uid }),
+    controller,
+    ...(waiting.length === 0 ? {} : { waiting }),
+    crash,
+    csi,
+  };
+}
+
+/** A container of the pod has crashed and does not run now. */
+export function isDown({ crash, waiting }: Pick<PodState, "crash" | "waiting">): boolean {
+  return crash?.down === true || waiting?.includes("CrashLoopBackOff") === true;
+}
+
+function crashOf({ status }: Pod): Crash | undefined {
+  if (status?.phase === "Succeeded" || status?.phase === "Failed") return undefined;
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const crashed = statuses.flatMap(({ state, lastState }) => {
+    const ends = [state?.terminated, lastState?.terminated].filter((end) => end && end.exitCode !== 0);
+    if (ends.length === 0) return [];
+    // An init container that succeeded in the end does not block its pod any more.
+    if (state?.terminated?.exitCode === 0) return [];
+    return [{ down: !state?.running, times: ends.flatMap((end) => end?.finishedAt ?? []) }];
+  });
+  if (crashed.length === 0) return undefined;
+  const times = crashed.flatMap((one) => one.times.map((time) => new Date(time).getTime())).filter(Number.isFinite);
+  return {
+    down: crashed.some(({ down }) => down),
+    ...(times.length === 0 ? {} : { endedAt: new Date(Math.max(...times)) }),
+  };
+}
+
+/** Below any kubelet root: `plugins/<driver>`, without kubelet's own `plugins/kubernetes.io`. */
+const SOCKET_DIR = /\/plugins\/(?!kubernetes\.io(?:\/|$))[^/]+\/?$/;
+const REGISTRY = /\/plugins_registry\/?$/;
+
+function csiMounts({ spec }: Pod): CsiMounts | undefined {
+  const paths = (spec?.volumes ?? []).flatMap(({ hostPath }) => hostPath?.path ?? []);
+  const dirs = paths.filter((path) => SOCKET_DIR.test(path)).map((path) => path.replace(/\/$/, ""));
+  if (dirs.length === 0) return undefined;
+  const registrar = (spec?.containers ?? []).some(({ name }) => name.includes("registrar"));
+  return { dirs, registers: registrar || paths.some((path) => REGISTRY.test(path)) };
+}

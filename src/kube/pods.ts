@@ -1,8 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
-import { KubeError, unlessMissing } from "./kube-error.ts";
-import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
-import { isDown, podState } from "./pod-state.ts";
+import { KubeError, unlessMissing } from "./errors.ts";
+import { isDown, isIgnored, NamespaceSchema, PodSchema, podState } from "./objects.ts";
 
 /** The state of a pod that is checked just before it is deleted. */
 export interface FreshPod {
@@ -55,4 +54,29 @@ export async function deletePod(api: Api, pod: PodName & { readonly uid: string 
 
 function podPath({ namespace, name }: PodName): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+}
+
+const ReadinessSchema = v.object({
+  status: v.nullish(
+    v.object({
+      conditions: v.nullish(
+        v.array(v.object({ type: v.string(), status: v.string(), message: v.nullish(v.string()) })),
+      ),
+    }),
+  ),
+});
+
+/** The node's condition Ready. */
+export interface NodeReadiness {
+  readonly ready: boolean;
+  readonly message: string;
+}
+
+/** Reads the current state, because the server's cache may lag behind. */
+export async function readNodeReadiness(api: Api, name: string): Promise<NodeReadiness> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  const parsed = v.safeParse(ReadinessSchema, await api.get(path));
+  if (!parsed.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
+  const condition = parsed.output.status?.conditions?.find(({ type }) => type === "Ready");
+  return { ready: condition?.status === "True", message: condition?.message ?? "kubelet has not reported Ready yet" };
 }

@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
-import type { Api } from "./api.ts";
-import { watchBackOffMs } from "./back-off.ts";
-import { KubeError, orKubeError } from "./kube-error.ts";
+import type { Api, WatchEvent } from "./api.ts";
+import { METADATA_LIST, METADATA_WATCH, type Resource } from "./cluster-facts.ts";
+import { KubeError, orKubeError, watchBackOffMs } from "./errors.ts";
 import { listWithVersion } from "./list.ts";
-import { METADATA_LIST, METADATA_WATCH, type Resource } from "./resources.ts";
-import type { WatchEvent } from "./watch-events.ts";
 
 /** A list, kept up to date by a watch. Only the reduced items are kept, never the objects. */
 export interface WatchedList<Item> {

@@ -1,6 +1,6 @@
 import type { Api } from "./api.ts";
 import type { OpenCluster } from "./cluster-credentials.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError } from "./errors.ts";
 
 /**
  * A piece of work with the cluster's API. Credentials are read each time, because tokens are replaced on disk while an

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { seeded } from "../../lab/chaos/random.ts";
 import { openSlots, type Slots } from "../../src/fleet/slots.ts";
 import type { Timing } from "../../src/fleet/timing.ts";
-import { KubeError } from "../../src/kube/kube-error.ts";
+import { KubeError } from "../../src/kube/errors.ts";
 import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
 import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type AttachmentQuestion, attachmentName, attachmentReader, readOnce } from "../../src/kube/attachments.ts";
 import type { NodeVolume } from "../../src/kube/cluster-facts.ts";
-import { KubeError } from "../../src/kube/kube-error.ts";
+import { KubeError } from "../../src/kube/errors.ts";
 import { fakeApi } from "./fake-api.ts";
 import { attachmentObject } from "./volume-objects.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { publishBackOff, watchBackOffMs } from "../../src/kube/back-off.ts";
+import { publishBackOff, watchBackOffMs } from "../../src/kube/errors.ts";
 
 afterEach(() => vi.restoreAllMocks());
 

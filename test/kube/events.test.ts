@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { podState } from "../../src/kube/pod-state.ts";
+import { podState } from "../../src/kube/objects.ts";
 import { makeRig, NAMESPACES, NODE, PODS } from "./rig.ts";
 import { listOf, podObject, type Reply, statusOf } from "./stub-server.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ReadText } from "../../src/kube/access.ts";
 import { inClusterAccess } from "../../src/kube/cluster.ts";
-import { SERVICE_ACCOUNT } from "../../src/kube/places.ts";
+import { SERVICE_ACCOUNT } from "../../src/kube/kubeconfig.ts";
 
 const files: Readonly<Record<string, string>> = {
   [`${SERVICE_ACCOUNT}/token`]: "abc\n",

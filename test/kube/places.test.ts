@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findCredentials, SERVICE_ACCOUNT } from "../../src/kube/places.ts";
+import { findCredentials, SERVICE_ACCOUNT } from "../../src/kube/kubeconfig.ts";
 
 const IN_POD = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "6443" };
 const TOKEN = `${SERVICE_ACCOUNT}/token`;

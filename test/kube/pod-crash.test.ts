@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
-import { PodSchema } from "../../src/kube/objects.ts";
-import { type Crash, podState } from "../../src/kube/pod-state.ts";
+import { type Crash, PodSchema, podState } from "../../src/kube/objects.ts";
 
 const AT = "2026-11-15T03:20:00Z";
 const ERROR = { terminated: { exitCode: 1, reason: "Error", finishedAt: AT } };

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type StubApi, type StubApiOptions, serveStubApi } from "../../lab/stub-api/serve.ts";
 import { openStore, type Store } from "../../lab/stub-api/store.ts";
-import { type Api, openApi, type PatchKind } from "../../src/kube/api.ts";
-import type { WatchEvent } from "../../src/kube/watch-events.ts";
+import { type Api, openApi, type PatchKind, type WatchEvent } from "../../src/kube/api.ts";
 import { nodeObject, podObject } from "./stub-server.ts";
 
 /** The client and the lab's server, tested against each other. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type WatchEvent, watchEvents } from "../../src/kube/watch-events.ts";
+import { type WatchEvent, watchEvents } from "../../src/kube/api.ts";
 
 async function eventsIn(chunks: readonly Buffer[], longestLine?: number): Promise<readonly WatchEvent[]> {
   async function* stream(): AsyncGenerator<Buffer> {

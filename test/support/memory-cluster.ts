@@ -3,7 +3,7 @@ import { answer } from "../../lab/stub-api/answer.ts";
 import { openStore, type Store } from "../../lab/stub-api/store.ts";
 import type { Api } from "../../src/kube/api.ts";
 import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
-import { KubeError, type KubeErrorKind } from "../../src/kube/kube-error.ts";
+import { KubeError, type KubeErrorKind } from "../../src/kube/errors.ts";
 
 /** The lab's API server without a socket, for virtual time. */
 export interface MemoryCluster {

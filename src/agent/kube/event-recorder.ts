@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import { publishBackOff } from "../../kube/back-off.ts";
-import { KubeError, orKubeError, unlessMissing } from "../../kube/kube-error.ts";
+import { KubeError, orKubeError, publishBackOff, unlessMissing } from "../../kube/errors.ts";
 import { withApi } from "../../kube/with-api.ts";
 import type { AgentEvent } from "../state.ts";
 import type { PublisherOptions } from "./condition-publisher.ts";

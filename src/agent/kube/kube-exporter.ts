@@ -1,5 +1,5 @@
 import { describeError } from "../../host/source.ts";
-import type { KubeError, KubeErrorKind } from "../../kube/kube-error.ts";
+import type { KubeError, KubeErrorKind } from "../../kube/errors.ts";
 import type { Watched } from "../store.ts";
 import { type Condition, conditionOf } from "./condition.ts";
 import { conditionPublisher, type PublisherOptions } from "./condition-publisher.ts";

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { CONDITION_TYPE, COUNTS_LEASE } from "../../fleet/shared-counts.ts";
 import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
-import { KubeError, orKubeError } from "../../kube/kube-error.ts";
+import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { isSameMachine } from "../../node/machine.ts";

@@ -7,7 +7,7 @@ import { pollUntil } from "../../host/poll.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
-import { KubeError } from "../../kube/kube-error.ts";
+import { KubeError } from "../../kube/errors.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { stateOfSocket } from "../../node/csi.ts";

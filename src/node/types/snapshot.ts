@@ -1,6 +1,6 @@
 import type { Source } from "../../host/source.ts";
 import type { Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
-import type { PodState } from "../../kube/pod-state.ts";
+import type { PodState } from "../../kube/objects.ts";
 import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { PodUid } from "./ids.ts";
 import type { ContainerdFacts, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KubeError } from "../../../src/kube/kube-error.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { sighting } from "../page/agent-states.ts";
 import { NODE, type ShownAgent, shownAgent } from "./shown-agent.ts";
 

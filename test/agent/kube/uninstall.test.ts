@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { KubeError } from "../../../src/kube/kube-error.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { uninstall } from "../../boot/install/hook-runs.ts";
 import { HOSTS, type ScratchHost, scratchHost } from "../../boot/install/scratch-host.ts";
 import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DEFAULT_WAITS, type Interruption, uninterrupted } from "../../../src/heal/execution/waits.ts";
 import { nodeReadiness } from "../../../src/heal/steps/processes.ts";
 import type { Api } from "../../../src/kube/api.ts";
-import { KubeError } from "../../../src/kube/kube-error.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { fakeApi } from "../../kube/fake-api.ts";
 
 const DOWN = { type: "Ready", status: "False", message: "container runtime is down" };

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { restartPod } from "../../../src/heal/steps/pods.ts";
 import { failed } from "../../../src/host/source.ts";
 import type { Api } from "../../../src/kube/api.ts";
-import { KubeError } from "../../../src/kube/kube-error.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { sandboxId } from "../../../src/node/types/ids.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import {
