@@ -26,7 +26,7 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "liveness",
     sources: ["src/liveness/*.ts", "src/heal/execution/prove.ts"],
-    except: ["src/liveness/words.ts"],
+    except: ["src/evidence/liveness-words.ts"],
     tests: ["test/liveness/*.test.ts", "test/heal/execution/prove.test.ts"],
   },
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },

@@ -91,7 +91,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "kubelet's report that a creation timed out is ignored",
     edits: [
       {
-        file: "src/evidence/creation-grace.ts",
+        file: "src/evidence/sandbox-creations.ts",
         from: "const abandonedAt = Math.min(...reported);",
         to: "const abandonedAt = reported.length < 0 ? 0 : Number.POSITIVE_INFINITY;",
       },
@@ -309,7 +309,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "a creation in flight has no grace period",
     edits: [
       {
-        file: "src/evidence/creation-grace.ts",
+        file: "src/evidence/sandbox-creations.ts",
         from: "return creationDueAt(creation, view) <= view.snapshot.observedAt.getTime();",
         to: "return creationDueAt(creation, view) > 0;",
       },
@@ -500,7 +500,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       { file: "src/boot/way.ts", from: "if (!fresh.isNew)", to: "if (fresh === null)" },
       {
-        file: "src/liveness/liveness.ts",
+        file: "src/evidence/liveness.ts",
         from: 'if (first !== undefined) return { state: "alive"',
         to: 'if (first === null) return { state: "alive"',
       },

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { classById } from "../classes/index.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import type { DiagnosisPolicy } from "../evidence/view.ts";
 import { type SessionOptions, settleEarlierRuns } from "../heal/execution/session.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/execution/waits.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";

@@ -1,4 +1,4 @@
-import { reason } from "../evidence/reason.ts";
+import { reason } from "../evidence/finding.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";

@@ -1,6 +1,5 @@
-import { type Finding, podOf } from "../evidence/finding.ts";
+import { type Finding, podOf, reason } from "../evidence/finding.ts";
 import { nodeHolds } from "../evidence/pod-presence.ts";
-import { reason } from "../evidence/reason.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone, Plan } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";

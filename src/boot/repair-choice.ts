@@ -1,7 +1,7 @@
 import type { RefusedRecords, SameName } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
+import { livenessOfStored } from "../evidence/stored.ts";
 import type { Source } from "../host/source.ts";
-import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../node/types/offline.ts";
 import type { ProcessFacts } from "../node/types/runtime.ts";
 

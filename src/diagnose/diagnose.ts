@@ -5,15 +5,15 @@ import {
   type Finding,
   type Kept,
   type KeptCode,
+  type Reason,
+  reason,
   type Subject,
   sandboxIdOf,
   type Verdict,
 } from "../evidence/finding.ts";
 import type { Pending, PodCreation } from "../evidence/pending.ts";
-import type { DiagnosisPolicy } from "../evidence/policy.ts";
-import { type Reason, reason } from "../evidence/reason.ts";
 import { keptWhileCreated } from "../evidence/sandbox-creations.ts";
-import { type NodeView, viewOf } from "../evidence/view.ts";
+import { type DiagnosisPolicy, type NodeView, viewOf } from "../evidence/view.ts";
 import type { SandboxId } from "../node/types/ids.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import { adviceFor } from "./advice.ts";

@@ -1,10 +1,9 @@
 import { classes } from "../classes/index.ts";
 import type { Finding, Verdict } from "../evidence/finding.ts";
-import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import { livenessOfStored } from "../evidence/stored.ts";
 import { storedSandboxes } from "../evidence/stored-records.ts";
-import { viewOf } from "../evidence/view.ts";
+import { type DiagnosisPolicy, viewOf } from "../evidence/view.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
-import { livenessOfStored } from "../liveness/stored.ts";
 import type { OfflineFacts } from "../node/types/offline.ts";
 import type { ContainerdFacts } from "../node/types/runtime.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";

@@ -1,10 +1,14 @@
-import { cniLockState, LOCK_GRACE_MS } from "../evidence/cni-lock.ts";
-import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../evidence/creation-grace.ts";
+import { cniLockState, LOCK_GRACE_MS, oldestOfEachSandbox } from "../evidence/locks.ts";
 import type { Pending, Reported, WaitsFor } from "../evidence/pending.ts";
-import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { type CallReport, callReports, isFresh, removalReports } from "../evidence/reports.ts";
-import { creationsUnderWay } from "../evidence/sandbox-creations.ts";
+import {
+  creationDueAt,
+  creationsUnderWay,
+  isCreationDue,
+  podOfCreation,
+  reportsOfAttempt,
+} from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { isSamePod, type NamedPod } from "../node/types/ids.ts";

@@ -1,8 +1,5 @@
 import { read, type Source, valueOr } from "../host/source.ts";
-import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
-import { livenessInWords } from "../liveness/words.ts";
 import type { Sandbox, Task } from "../node/types/runtime.ts";
-import { blockingResults, isBroken } from "./corrupt-files.ts";
 import {
   containerInWords,
   endedInOrder,
@@ -11,11 +8,13 @@ import {
   runningSuccessor,
   wasNeverCreated,
 } from "./ending.ts";
-import type { Evidence, Kept, KeptCode } from "./finding.ts";
+import { type Evidence, type Kept, type KeptCode, type Reason, reason } from "./finding.ts";
+import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
+import { livenessInWords } from "./liveness-words.ts";
 import { finishedPhase, isHeldInCluster, isKubeletAlive, isStatic, podPresence } from "./pod-presence.ts";
-import { type Reason, reason } from "./reason.ts";
 import { removalReports } from "./reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
+import { blockingResults, isBroken } from "./sandbox-detected.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** A sandbox that is proven dead, and Kubernetes' reason to keep it, if any. */

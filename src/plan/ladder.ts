@@ -1,4 +1,4 @@
-import { type Reason, reason } from "../evidence/reason.ts";
+import { type Reason, reason } from "../evidence/finding.ts";
 
 /**
  * How far unghost may go with one sandbox, from the least to the most invasive rung. It stops at the first rung that

@@ -1,11 +1,10 @@
 import { classThatAdopts } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
-import { isBroken, replaysOf, stepToQuarantine } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
-import { sandboxDetected } from "../evidence/sandbox-detected.ts";
+import { isBroken, replaysOf, sandboxDetected, stepToQuarantine } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import { multusVariant } from "../evidence/versions.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";

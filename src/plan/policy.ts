@@ -1,7 +1,6 @@
-import type { DiagnosisPolicy } from "../evidence/policy.ts";
-import { type Reason, reason } from "../evidence/reason.ts";
+import { type Reason, reason } from "../evidence/finding.ts";
 import { STEPS } from "../evidence/step.ts";
-import type { NodeView } from "../evidence/view.ts";
+import type { DiagnosisPolicy, NodeView } from "../evidence/view.ts";
 import { ZERO_TIME } from "../node/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 

@@ -1,5 +1,5 @@
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
-import { duringRun } from "../evidence/policy.ts";
+import { duringRun } from "../evidence/view.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan } from "./plan.ts";
 import type { HealPolicy } from "./policy.ts";

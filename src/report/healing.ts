@@ -1,4 +1,4 @@
-import { reason } from "../evidence/reason.ts";
+import { reason } from "../evidence/finding.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Healing } from "../heal/pipeline.ts";
 import type { LeftAlone } from "../plan/plan.ts";

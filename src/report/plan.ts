@@ -1,5 +1,5 @@
 import { classById } from "../classes/index.ts";
-import type { Reason } from "../evidence/reason.ts";
+import type { Reason } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/text.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";

@@ -5,7 +5,7 @@ import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
-import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
 import type { FleetAnswer } from "../../src/fleet/gate.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/execution/run-action.ts";
 import { type Outcome, ok } from "../../src/heal/outcome.ts";

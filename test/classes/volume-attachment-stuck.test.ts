@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
 import { podUid } from "../../src/node/types/ids.ts";
 import type { Holder, Holds, KnownPod, UnattachedVolume } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";

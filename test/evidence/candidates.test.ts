@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
+import type { SignOfLife } from "../../src/evidence/liveness.ts";
+import { signInWords } from "../../src/evidence/liveness-words.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { failed } from "../../src/host/source.ts";
-import type { SignOfLife } from "../../src/liveness/liveness.ts";
-import { signInWords } from "../../src/liveness/words.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type DiagnosisPolicy, duringRun } from "../../src/evidence/policy.ts";
+import { type DiagnosisPolicy, duringRun } from "../../src/evidence/view.ts";
 import { read } from "../../src/host/source.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { diagnosed } from "../support/diagnosed.ts";

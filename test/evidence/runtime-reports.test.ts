@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { namesHeldInLogs } from "../../src/evidence/name-locks.ts";
+import { namesHeldInLogs } from "../../src/evidence/locks.ts";
 import { type RuntimeReport, reportIn } from "../../src/evidence/runtime-reports.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { sandboxName } from "../../src/node/types/ids.ts";

@@ -1,5 +1,5 @@
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
-import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "./snapshot-builder.ts";
 

@@ -1,4 +1,4 @@
-import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
 import { read } from "../../src/host/source.ts";
 import type {
   AddressLease,

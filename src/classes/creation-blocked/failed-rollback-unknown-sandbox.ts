@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { runtimeUnreachable } from "../../evidence/log-context.ts";
+import { runtimeUnreachable } from "../../evidence/runtime-reports.ts";
 import { incompleteSandboxes } from "../../evidence/sandbox-creations.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";

@@ -1,8 +1,7 @@
-import { isCreationDue } from "../../evidence/creation-grace.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
-import { creationsUnderWay } from "../../evidence/sandbox-creations.ts";
+import { runtimeUnreachable } from "../../evidence/runtime-reports.ts";
+import { creationsUnderWay, isCreationDue } from "../../evidence/sandbox-creations.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";

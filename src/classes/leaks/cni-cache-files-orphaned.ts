@@ -1,5 +1,5 @@
-import { replaysOf } from "../../evidence/corrupt-files.ts";
 import type { Detected } from "../../evidence/finding.ts";
+import { replaysOf } from "../../evidence/sandbox-detected.ts";
 import { evidenceOfAbsence, unknownIds } from "../../evidence/unknown-ids.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -1,7 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { cniContext } from "../../evidence/log-context.ts";
-import { runtimeReports } from "../../evidence/runtime-reports.ts";
+import { cniContext, runtimeReports } from "../../evidence/runtime-reports.ts";
 import { heldUpInWords, incompleteSandboxes } from "../../evidence/sandbox-creations.ts";
 import { type UnknownId, unknownIds } from "../../evidence/unknown-ids.ts";
 import type { AboutId, NodeView } from "../../evidence/view.ts";

@@ -1,7 +1,15 @@
-import { distinctPods, podOfCall, podsInWords } from "../../evidence/blocked-pods.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { cniContext } from "../../evidence/log-context.ts";
-import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } from "../../evidence/reports.ts";
+import {
+  type CallReport,
+  callReports,
+  distinctPods,
+  failingRemovals,
+  isFresh,
+  isTimeout,
+  podOfCall,
+  podsInWords,
+} from "../../evidence/reports.ts";
+import { cniContext } from "../../evidence/runtime-reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../host/text.ts";

@@ -1,6 +1,6 @@
 import type { Detected } from "../../evidence/finding.ts";
-import { cniContext, runtimeUnreachable } from "../../evidence/log-context.ts";
-import { oldestOfEachSandbox } from "../../evidence/plugin-processes.ts";
+import { oldestOfEachSandbox } from "../../evidence/locks.ts";
+import { cniContext, runtimeUnreachable } from "../../evidence/runtime-reports.ts";
 import { recordsComeFirst } from "../../evidence/unknown-ids.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";

@@ -1,4 +1,4 @@
-import { withCorruptFile } from "../../evidence/corrupt-files.ts";
+import { withCorruptFile } from "../../evidence/sandbox-detected.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
 

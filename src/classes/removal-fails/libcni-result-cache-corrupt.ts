@@ -1,7 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
-import { blockingResults, brokenInWords, stepToQuarantine } from "../../evidence/corrupt-files.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { blockingResults, brokenInWords, sandboxDetected, stepToQuarantine } from "../../evidence/sandbox-detected.ts";
 import { containerdBehaviour } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";

@@ -1,8 +1,14 @@
-import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../../evidence/blocked-pods.ts";
 import { isOptedOut } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { runtimeUnreachable } from "../../evidence/log-context.ts";
-import { failingRemovals, isTimeout } from "../../evidence/reports.ts";
+import {
+  distinctPods,
+  failingRemovals,
+  isTimeout,
+  podOfCall,
+  podsInWords,
+  podsWaitingForNetwork,
+} from "../../evidence/reports.ts";
+import { runtimeUnreachable } from "../../evidence/runtime-reports.ts";
 import type { Step } from "../../evidence/step.ts";
 import { MULTUS } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";

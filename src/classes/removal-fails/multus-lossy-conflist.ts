@@ -1,7 +1,7 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import { failsWithoutResult, networkReleased } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { cniContext } from "../../evidence/log-context.ts";
+import { cniContext } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import type { AboutId, NodeView } from "../../evidence/view.ts";

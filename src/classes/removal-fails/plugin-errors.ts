@@ -1,4 +1,4 @@
-import { cniContext } from "../../evidence/log-context.ts";
+import { cniContext } from "../../evidence/runtime-reports.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const calicoUnauthorized: FailureClass = {

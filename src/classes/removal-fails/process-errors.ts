@@ -1,4 +1,4 @@
-import { runtimeUnreachable } from "../../evidence/log-context.ts";
+import { runtimeUnreachable } from "../../evidence/runtime-reports.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const netnsBusy: FailureClass = {

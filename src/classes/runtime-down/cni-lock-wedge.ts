@@ -1,7 +1,13 @@
-import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../../evidence/blocked-pods.ts";
-import { cniLockState, LOCK_GRACE_MS } from "../../evidence/cni-lock.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { callReports, isFresh } from "../../evidence/reports.ts";
+import { cniLockState, LOCK_GRACE_MS } from "../../evidence/locks.ts";
+import {
+  callReports,
+  distinctPods,
+  isFresh,
+  podOfCall,
+  podsInWords,
+  podsWaitingForNetwork,
+} from "../../evidence/reports.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
 import type { NamedPod } from "../../node/types/ids.ts";

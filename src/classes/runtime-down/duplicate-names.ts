@@ -1,9 +1,9 @@
 import type { Detected } from "../../evidence/finding.ts";
+import type { Liveness } from "../../evidence/liveness.ts";
+import { signInWords } from "../../evidence/liveness-words.ts";
+import { livenessOfStored } from "../../evidence/stored.ts";
 import { createdInWords, metadataEvidence, NEXT_START } from "../../evidence/stored-records.ts";
 import type { Source } from "../../host/source.ts";
-import type { Liveness } from "../../liveness/liveness.ts";
-import { livenessOfStored } from "../../liveness/stored.ts";
-import { signInWords } from "../../liveness/words.ts";
 import { parseSandboxName } from "../../node/types/ids.ts";
 import type { MetadataFile, OfflineFacts, StoredContainer } from "../../node/types/offline.ts";
 import type { ProcessFacts } from "../../node/types/runtime.ts";

@@ -1,8 +1,7 @@
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Reason, reason } from "../../evidence/finding.ts";
+import { type Liveness, livenessOf, nodeSigns, type Reference, referenceTo } from "../../evidence/liveness.ts";
+import { livenessInWords, referenceInWords } from "../../evidence/liveness-words.ts";
 import { absent, failed, read, type Source } from "../../host/source.ts";
-import { type Liveness, livenessOf, nodeSigns } from "../../liveness/liveness.ts";
-import { type Reference, referenceTo } from "../../liveness/reference.ts";
-import { livenessInWords, referenceInWords } from "../../liveness/words.ts";
 import type { Task } from "../../node/types/runtime.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";

@@ -1,4 +1,4 @@
-import type { Reason } from "../../evidence/reason.ts";
+import type { Reason } from "../../evidence/finding.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Reason, reason } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { MAX_FILE_BYTES } from "../../host/safe-fs.ts";

@@ -1,5 +1,5 @@
 import { classById } from "../../classes/index.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Reason, reason } from "../../evidence/finding.ts";
 import { recognise } from "../../explain/recognise.ts";
 
 /** A lock that is held briefly, or a network namespace that another stop has just unmounted: worth a retry. */

@@ -1,4 +1,4 @@
-import type { Reason } from "../../evidence/reason.ts";
+import type { Reason } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { StormBrake } from "./storm-brake.ts";

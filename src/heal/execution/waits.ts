@@ -1,4 +1,4 @@
-import { reason } from "../../evidence/reason.ts";
+import { reason } from "../../evidence/finding.ts";
 
 export type Sleep = (milliseconds: number) => Promise<unknown>;
 

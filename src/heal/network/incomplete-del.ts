@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Reason, reason } from "../../evidence/finding.ts";
 import { hostPath } from "../../host/paths.ts";
 import { property } from "../../host/text.ts";
 import type { CachedNetwork } from "./cni-exec.ts";

@@ -1,8 +1,7 @@
 import { constants, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { Finding } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/paths.ts";

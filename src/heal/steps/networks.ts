@@ -1,7 +1,6 @@
 import { lstatSync, unlinkSync } from "node:fs";
 import { basename } from "node:path";
-import type { Finding } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { LeaseRef, StepOf } from "../../evidence/step.ts";
 import { failureOf, runChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";

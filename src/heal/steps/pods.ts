@@ -1,6 +1,5 @@
 import { endWasLost } from "../../evidence/ending.ts";
-import type { Finding } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { pollUntil } from "../../host/poll.ts";

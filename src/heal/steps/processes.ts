@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Finding } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { mapLimited } from "../../host/map-limited.ts";
 import { pollUntil } from "../../host/poll.ts";

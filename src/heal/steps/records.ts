@@ -1,5 +1,4 @@
-import type { Finding } from "../../evidence/finding.ts";
-import { reason } from "../../evidence/reason.ts";
+import { type Finding, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import type { RecordStore } from "../files/record-store.ts";
 import type { HealContext } from "../journal/journal.ts";

@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import type { Finding } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import { pollUntil } from "../../host/poll.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";

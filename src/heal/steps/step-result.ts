@@ -1,5 +1,4 @@
-import { type Finding, podOf } from "../../evidence/finding.ts";
-import { type Reason, reason } from "../../evidence/reason.ts";
+import { type Finding, podOf, type Reason, reason } from "../../evidence/finding.ts";
 import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../node/machine.ts";
 import { RuntimeError } from "../../runtime/errors.ts";

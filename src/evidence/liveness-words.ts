@@ -1,5 +1,4 @@
-import type { Liveness, Sign, SignOfLife } from "./liveness.ts";
-import type { Reference } from "./reference.ts";
+import type { Liveness, Reference, Sign, SignOfLife } from "./liveness.ts";
 
 /** Why a sandbox is not dead, or not proven dead. */
 export function livenessInWords(liveness: Liveness): string {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { livenessOf, type NodeSigns, nodeSigns, type SandboxSigns } from "../../src/evidence/liveness.ts";
+import { livenessInWords } from "../../src/evidence/liveness-words.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
-import { livenessOf, type NodeSigns, nodeSigns, type SandboxSigns } from "../../src/liveness/liveness.ts";
-import { livenessInWords } from "../../src/liveness/words.ts";
 import type { Task } from "../../src/node/types/runtime.ts";
 import { idOf, shimOf } from "../support/snapshot-builder.ts";
 

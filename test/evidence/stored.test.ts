@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { livenessOfStored } from "../../src/evidence/stored.ts";
 import { failed, read } from "../../src/host/source.ts";
-import { livenessOfStored } from "../../src/liveness/stored.ts";
 import type { StoredContainer } from "../../src/node/types/offline.ts";
 import type { ProcessFacts } from "../../src/node/types/runtime.ts";
 import { idOf, shimOf } from "../support/snapshot-builder.ts";
