@@ -1,8 +1,8 @@
-import { clockStepSandboxAttemptReuse } from "./creation-blocked/clock-step-sandbox-attempt-reuse.ts";
-import { failedRollbackUnknownSandbox } from "./creation-blocked/failed-rollback-unknown-sandbox.ts";
-import { sandboxNameHeldByInflightRun } from "./creation-blocked/sandbox-name-held-by-inflight-run.ts";
-import { zeroCreatedatRecord } from "./creation-blocked/zero-createdat-record.ts";
+import { clockStepSandboxAttemptReuse } from "./clock-step-sandbox-attempt-reuse.ts";
+import { failedRollbackUnknownSandbox } from "./failed-rollback-unknown-sandbox.ts";
 import type { FailureClass } from "./failure-class.ts";
+import { sandboxNameHeldByInflightRun } from "./sandbox-name-held-by-inflight-run.ts";
+import { zeroCreatedatRecord } from "./zero-createdat-record.ts";
 
 const decides =
   "Check the holder. Not listed and the disk busy: a slow create (this class), wait. Running and healthy: the clock stepped and the kubelet counts restarts wrongly (A4). Hours without end and threads in uninterruptible sleep on a mount: a dead volume (A8).";

@@ -1,18 +1,18 @@
+import { boltCorruption } from "./bolt-corruption.ts";
+import { cniLockWedge } from "./cni-lock-wedge.ts";
+import { crashLoopDrivenByGhost } from "./crash-loop-driven-by-ghost.ts";
 import { creationBlocked } from "./creation-blocked.ts";
+import { deadAfterCrash } from "./dead-after-crash.ts";
+import { recoverDuplicateContainerName, recoverDuplicateSandboxName } from "./duplicate-names.ts";
 import type { FailureClass } from "./failure-class.ts";
 import { leaks } from "./leaks.ts";
-import { crashLoopDrivenByGhost } from "./left-behind/crash-loop-driven-by-ghost.ts";
-import { deadAfterCrash } from "./left-behind/dead-after-crash.ts";
-import { leftoverContainer } from "./left-behind/leftover-container.ts";
-import { podGone } from "./left-behind/pod-gone.ts";
+import { leftoverContainer } from "./leftover-container.ts";
 import { notFailures } from "./not-failures.ts";
 import { otherRuntimes } from "./other-runtimes.ts";
+import { podGone } from "./pod-gone.ts";
+import { recoverMissingMetadata } from "./recover-missing-metadata.ts";
 import { removalFails } from "./removal-fails.ts";
-import { boltCorruption } from "./runtime-down/bolt-corruption.ts";
-import { cniLockWedge } from "./runtime-down/cni-lock-wedge.ts";
-import { recoverDuplicateContainerName, recoverDuplicateSandboxName } from "./runtime-down/duplicate-names.ts";
-import { recoverMissingMetadata } from "./runtime-down/recover-missing-metadata.ts";
-import { volumeAttachmentStuck } from "./storage/volume-attachment-stuck.ts";
+import { volumeAttachmentStuck } from "./volume-attachment-stuck.ts";
 
 /** Every failure class, in the order of its codes. Long categories have lists of their own. */
 export const classes: readonly FailureClass[] = [

@@ -1,11 +1,10 @@
+import { cniCacheFilesOrphaned } from "./cni-cache-files-orphaned.ts";
 import type { FailureClass } from "./failure-class.ts";
-import { cniCacheFilesOrphaned } from "./leaks/cni-cache-files-orphaned.ts";
-import { hostlocalEmptyIpFile } from "./leaks/hostlocal-empty-ip-file.ts";
-import { hostlocalIpLeakAfterReboot } from "./leaks/hostlocal-ip-leak-after-reboot.ts";
-import { netnsAndVethLeak } from "./leaks/netns-and-veth-leak.ts";
-import { recordLeakAfterLateFailure } from "./leaks/record-leak-after-late-failure.ts";
-import { shimLeak } from "./leaks/shim-leak.ts";
-import { snapshotLeaseLeak } from "./leaks/snapshot-lease-leak.ts";
+import { hostlocalEmptyIpFile, hostlocalIpLeakAfterReboot } from "./hostlocal-leases.ts";
+import { netnsAndVethLeak } from "./netns-and-veth-leak.ts";
+import { recordLeakAfterLateFailure } from "./record-leak-after-late-failure.ts";
+import { shimLeak } from "./shim-leak.ts";
+import { snapshotLeaseLeak } from "./snapshot-lease-leak.ts";
 
 const chainedPluginIpLeak: FailureClass = {
   id: "chained-plugin-ip-leak",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { crashLoopDrivenByGhost } from "../../src/classes/crash-loop-driven-by-ghost.ts";
 import { classById } from "../../src/classes/index.ts";
-import { crashLoopDrivenByGhost } from "../../src/classes/left-behind/crash-loop-driven-by-ghost.ts";
 import { toFinding } from "../../src/diagnose/from-logs.ts";
 import { crashLoops } from "../../src/evidence/crash-loops.ts";
 import type { Finding } from "../../src/evidence/finding.ts";

@@ -1,4 +1,4 @@
-import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
+import { deadAfterCrash } from "../../src/classes/dead-after-crash.ts";
 import type { Diagnosis } from "../../src/diagnose/diagnose.ts";
 import type { Candidate } from "../../src/evidence/candidates.ts";
 import type { Finding } from "../../src/evidence/finding.ts";

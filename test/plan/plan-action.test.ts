@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
+import { clockStepSandboxAttemptReuse } from "../../src/classes/clock-step-sandbox-attempt-reuse.ts";
+import { deadAfterCrash } from "../../src/classes/dead-after-crash.ts";
 import { classThatAdopts } from "../../src/classes/index.ts";
-import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { unfinishedFindings } from "../../src/plan/obstacles.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
-import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
-import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni-result-cache-corrupt.ts";
+import { clockStepSandboxAttemptReuse } from "../../src/classes/clock-step-sandbox-attempt-reuse.ts";
+import { libcniResultCacheCorrupt } from "../../src/classes/corrupt-caches.ts";
+import { deadAfterCrash } from "../../src/classes/dead-after-crash.ts";
 import type { Candidate } from "../../src/evidence/candidates.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";

@@ -1,0 +1,174 @@
+import type { Candidate } from "../evidence/candidates.ts";
+import type { Detected, Evidence } from "../evidence/finding.ts";
+import { cniContext, runtimeReports } from "../evidence/runtime-reports.ts";
+import { heldUpInWords, incompleteSandboxes } from "../evidence/sandbox-creations.ts";
+import { type UnknownId, unknownIds } from "../evidence/unknown-ids.ts";
+import type { AboutId, NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
+import type { CniConfig } from "../node/types/cni.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const chainedPluginBinaryMissing: FailureClass = {
+  id: "chained-plugin-binary-missing",
+  code: "B7",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "A plugin of the chain has no binary",
+  explanation:
+    "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
+  mechanism:
+    "libcni searches the type of each plugin in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
+  signatures: () => [
+    {
+      text: 'plugin type="<t>" name="<t>" failed (delete): failed to find plugin "<t>" in path [<dirs>]',
+      pattern: /failed to find plugin \S{1,80} in path/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'failed to find plugin "<t>" … (cut)',
+      pattern: /failed to find plugi/,
+      within: cniContext,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "fork/exec /opt/cni/bin/<t>: no such file or directory",
+      pattern:
+        /fork\/exec \S{0,200}\/(?:cni|bin)\/\S{1,80}: (?:no such file or directory|exec format error|permission denied)/,
+      within: cniContext,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "netplugin failed with no error message: fork/exec /opt/cni/bin/<t> … (cut)",
+      pattern: /no error message: fork\/exec /,
+      decides:
+        "What follows: “no such file” or “exec format error” is this class; “text file busy” is an installation under way.",
+      level: "wrapper",
+      confidence: 0.65,
+    },
+  ],
+  logFragments: ["plugin", "cni"],
+  inSnapshot: {
+    visible: true,
+    conclusive: true,
+    how: "The active conflist names a type that is in none of the bin directories. Where the runtime does not name those (CRI-O), a log has to.",
+  },
+  versions: "Any runtime; istio 1.29 still affected.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: [
+      "The owner still exists: restart its DaemonSet pod on this node, which puts the binary back.",
+      "The owner is gone: take the plugin out of the conflist, as printed.",
+      "Then stop and remove what is left over.",
+    ],
+    gates: ["The binary is missing from every configured bin directory."],
+  },
+  byHand: [
+    "Reinstall the add-on, or copy its binary back into the CNI bin directory.",
+    "If it was removed on purpose, remove its entry from the conflist in the CNI configuration directory.",
+  ],
+  danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts later.",
+  links: [
+    "https://github.com/istio/istio/issues/59846",
+    "https://github.com/istio/istio.io/issues/16748",
+    "https://github.com/k3s-io/k3s/issues/11076",
+    "https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin/issues/223",
+  ],
+  detect,
+};
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  const conf = valueOr(view.snapshot.cni.conf, undefined);
+  if (conf === undefined || view.snapshot.cri.status !== "read") return [];
+  const missing = missingPlugins(conf, view);
+  if (missing.length === 0) return [];
+  const names = missing.map(({ type }) => type).join(", ");
+  const halfMade = incompleteSandboxes(candidates, view);
+  const leaked = leaksOfBrokenChain(view);
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", name: names, path: conf.file },
+      summary: `${conf.file} calls ${names}, and no bin directory has an executable of that name: no pod can be set up or torn down`,
+      evidence: [
+        { source: "cni", fact: `${conf.file} lists ${conf.plugins.map((plugin) => plugin.type).join(", ")}` },
+        { source: "cni", fact: `${names} not found in ${conf.binDirs.join(", ")}` },
+        ...missing.flatMap(({ evidence }) => evidence),
+        ...leaked.map(({ id, about }) => ({ source: "cni", fact: leakInWords(id, about) })),
+      ],
+      blocks: [
+        "every new pod and every removal on this node",
+        ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
+      ],
+      cure: [],
+      explains: [...halfMade.map(({ sandbox }) => sandbox.id), ...leaked.map(({ id }) => id)],
+    },
+  ];
+}
+
+/**
+ * Every attempt to create a pod allocates an address before the missing plugin, and the rollback never releases it. The
+ * chain did not complete, so there is no cached result; addresses from before this boot have other causes.
+ */
+function leaksOfBrokenChain(view: NodeView): readonly UnknownId[] {
+  const { boot } = view.snapshot;
+  if (boot.status !== "read") return [];
+  const started = boot.value.startedAt.getTime();
+  return unknownIds(view).filter(
+    ({ about }) =>
+      about.leases.length > 0 &&
+      about.results.length === 0 &&
+      about.leases.every(({ modifiedAt }) => modifiedAt.getTime() >= started),
+  );
+}
+
+function leakInWords(id: string, { leases }: AboutId): string {
+  return `${leases.map(({ address }) => address).join(", ")} went to ${id}, whose creation failed, and never came back`;
+}
+
+interface MissingPlugin {
+  readonly type: string;
+  readonly evidence: readonly Evidence[];
+}
+
+/**
+ * Plugins of the chain without a program. CRI-O does not report its search path, and the default path is then a guess:
+ * the plugin may be elsewhere, unless a log names the same path as the one that was searched.
+ */
+function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin[] {
+  const missing = conf.plugins.filter(({ binaryFound }) => !binaryFound).map(({ type }) => type);
+  const reportsDirs = valueOr(view.snapshot.cri, undefined)?.cniDirs !== undefined;
+  if (reportsDirs || missing.length === 0) return missing.map((type) => ({ type, evidence: [] }));
+  const searched = failedSearches(view);
+  const known = new Set([...conf.binDirs, conf.multus?.binDir].map((dir) => withoutSlash(dir ?? "")));
+  return missing.flatMap((type) => {
+    const search = searched.find((one) => one.type === type && one.dirs.every((dir) => known.has(dir)));
+    if (search === undefined) return [];
+    const fact = `${search.place}: the runtime itself did not find ${type} in ${search.dirs.join(", ")}`;
+    return [{ type, evidence: [{ source: "logs", fact }] }];
+  });
+}
+
+interface Search {
+  readonly place: string;
+  readonly type: string;
+  readonly dirs: readonly string[];
+}
+
+const NOT_FOUND = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
+
+/** From the end of the runtime's error. */
+function failedSearches({ snapshot }: NodeView): readonly Search[] {
+  return runtimeReports(snapshot).flatMap((report) => {
+    const [, type, path] = "error" in report ? (NOT_FOUND.exec(report.error) ?? []) : [];
+    if (type === undefined || path === undefined) return [];
+    return [{ place: report.line.place, type, dirs: [...new Set(path.split(" ").map(withoutSlash))] }];
+  });
+}
+
+function withoutSlash(dir: string): string {
+  return dir.replace(/\/$/, "");
+}

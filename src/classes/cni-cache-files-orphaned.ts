@@ -1,0 +1,75 @@
+import type { Detected } from "../evidence/finding.ts";
+import { replaysOf } from "../evidence/sandbox-detected.ts";
+import { evidenceOfAbsence, unknownIds } from "../evidence/unknown-ids.ts";
+import type { NodeView } from "../evidence/view.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const cniCacheFilesOrphaned: FailureClass = {
+  id: "cni-cache-files-orphaned",
+  code: "C6",
+  category: "leak",
+  title: "CNI cache files of pods that are gone",
+  explanation:
+    "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They grow in number with each crash, and sometimes they are the only record of an address that still has to be freed.",
+  mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
+  signatures: () => [],
+  logFragments: [],
+  inSnapshot: {
+    visible: true,
+    how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
+  },
+  versions: "All.",
+  treatment: {
+    mode: "automatic",
+    reversible: true,
+    steps: [
+      "Call DEL again with the cached configuration: the plugins release what they still hold.",
+      "Move the file to quarantine.",
+    ],
+    gates: [
+      "The id has been unknown for a day, or since before the current boot.",
+      "No address file names the id any more.",
+    ],
+  },
+  byHand: ["Free the addresses of the id first, then remove the files."],
+  danger: "The multus file may be the only record of which networks a pod had: free those first.",
+  links: [
+    "https://github.com/cri-o/cri-o/issues/3581",
+    "https://github.com/kubernetes/kubernetes/pull/81828",
+    "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
+  ],
+  detect,
+};
+
+/**
+ * Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. A file that only
+ * has the name of a cache file (too large, another owner) is reported as a problem and not moved.
+ */
+function detect(view: NodeView): readonly Detected[] {
+  return unknownIds(view).flatMap(({ id, about }) => {
+    const files = [...about.results, about.multus, about.flannel]
+      .filter((file) => file !== undefined)
+      .filter(({ health }) => health !== "odd");
+    const [first] = files;
+    if (first === undefined || about.leases.length > 0) return [];
+    return [
+      {
+        severity: "info",
+        subject: { type: "file", path: first.path, sandboxId: id },
+        summary:
+          about.results.length > 0
+            ? "the cached network of a sandbox that no longer exists: its DEL may never have reached the plugins, and this is the only record of it"
+            : "a cache file of a sandbox that no longer exists",
+        evidence: [
+          ...files.map((file) => ({ source: "cni", fact: `${file.path} names ${id}` })),
+          ...evidenceOfAbsence(view),
+        ],
+        blocks: [],
+        cure: [
+          ...replaysOf(id, about.results),
+          ...files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" }) as const),
+        ],
+      } satisfies Detected,
+    ];
+  });
+}

@@ -1,0 +1,125 @@
+import type { Candidate } from "../evidence/candidates.ts";
+import type { Detected, Evidence } from "../evidence/finding.ts";
+import { heldUpInWords, incompleteSandboxes } from "../evidence/sandbox-creations.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const cniNotInitialized: FailureClass = {
+  id: "cni-not-initialized",
+  code: "B6",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "No usable CNI configuration",
+  explanation:
+    "The runtime has no network configuration it could use: the network add-on is not installed, not started yet, was removed, or the runtime missed that its file appeared. Without it sandboxes can neither be made nor, on older runtimes, be removed.",
+  mechanism:
+    "The runtime loads the first file of its CNI directory and watches it. A file moved into place raises no write event and stays unseen; a directory deleted and made again loses the watch (up to 2.0 silently, from 2.1 the CRI service exits).",
+  signatures: () => [
+    {
+      text: "cni plugin not initialized / cni config uninitialized / cni config not initialized",
+      pattern: /cni (?:plugin|config) (?:is )?(?:not |un)initialized/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "cni config load failed: no network config found in /etc/cni/net.d",
+      pattern:
+        /cni config load failed|no (?:valid )?network(?:s| configs?) found in \S|failed to load cni (?:during init|config)/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "NetworkReady=false reason:NetworkPluginNotReady",
+      pattern: /networkready=false|networkpluginnotready|network plugin is not ready/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "no CNI configuration file in /etc/cni/net.d/. Has your network provider started?",
+      pattern: /no cni configuration file in/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "still waiting for readinessindicatorfile @ <path>",
+      pattern: /waiting for readinessindicatorfile/,
+      level: "cause",
+      confidence: 0.6,
+      decides: "The named file appears when the default network is up: check that add-on's pod on this node.",
+    },
+    {
+      text: "failed to reload cni configuration after receiving fs change event / cni conf dir is removed, stop watching",
+      pattern: /failed to reload cni configuration|cni (?:network )?conf (?:dir|monitor|sync)/,
+      level: "cause",
+      confidence: 0.8,
+    },
+  ],
+  logFragments: ["cni", "plugin", "readinessindicator"],
+  inSnapshot: {
+    visible: true,
+    conclusive: true,
+    how: "CRI status reports the network as not ready, and the CNI directory holds no configuration, or holds one the runtime does not see.",
+  },
+  versions:
+    "All. A sandbox whose ADD never completed can be removed without CNI from containerd 1.6.37, 1.7.23 and 2.0.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: [
+      "A configuration exists but the runtime reports none: rewrite it in place so that the watch sees it.",
+      "None exists: bring the network add-on up on this node.",
+      "Then stop and remove what is left over.",
+    ],
+    gates: ["The content written is byte for byte the content that was there."],
+  },
+  byHand: [
+    "ls /etc/cni/net.d (on k3s below /var/lib/rancher/k3s/agent/etc/cni/net.d) and check the network add-on's pod.",
+    "If the file is there: cp it onto itself (cat f > f.new; cat f.new > f), or restart the runtime.",
+  ],
+  danger:
+    "A temporary loopback-only configuration lets removals pass, but every pod that starts meanwhile has no network.",
+  links: [
+    "https://github.com/containerd/containerd/issues/8774",
+    "https://github.com/containerd/containerd/issues/6565",
+    "https://github.com/containerd/containerd/issues/6490",
+    "https://github.com/containerd/containerd/issues/11209",
+    "https://github.com/containerd/containerd/issues/11715",
+    "https://github.com/kubernetes-sigs/cri-tools/issues/1687",
+    "https://github.com/cilium/cilium/issues/22053",
+    "https://github.com/rancher/rke2/issues/3749",
+  ],
+  detect,
+};
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  const { cri, cni } = view.snapshot;
+  const network = valueOr(cri, undefined)?.conditions.find((condition) => condition.type === "NetworkReady");
+  if (network === undefined || network.status) return [];
+  const evidence: Evidence[] = [
+    { source: "cri", fact: `NetworkReady is false: ${network.reason} ${network.message}`.trim() },
+  ];
+  if (cni.conf.status === "read") {
+    evidence.push({
+      source: "cni",
+      fact: `${cni.conf.value.file} is there, so the runtime missed it: rewrite it in place`,
+    });
+  } else {
+    evidence.push({ source: "cni", fact: cni.conf.status === "absent" ? cni.conf.reason : cni.conf.error.message });
+  }
+  const halfMade = incompleteSandboxes(candidates, view);
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", name: "NetworkReady" },
+      summary: "the runtime has loaded no pod network, so nothing can be set up or torn down",
+      evidence,
+      blocks: [
+        "every new pod and every removal on this node that needs a pod network",
+        ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
+      ],
+      cure: [],
+      explains: halfMade.map(({ sandbox }) => sandbox.id),
+    },
+  ];
+}

@@ -1,0 +1,146 @@
+import type { Detected } from "../evidence/finding.ts";
+import { oldestOfEachSandbox } from "../evidence/locks.ts";
+import { cniContext, runtimeUnreachable } from "../evidence/runtime-reports.ts";
+import { recordsComeFirst } from "../evidence/unknown-ids.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
+import { durationInWords } from "../host/text.ts";
+import type { PluginOrigin, PluginProcess } from "../node/types/runtime.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const delTimeoutKilled: FailureClass = {
+  id: "del-timeout-killed",
+  code: "B14",
+  category: "removal-fails",
+  title: "CNI DEL is too slow and gets killed",
+  explanation:
+    "Taking the pod's network down takes longer than the caller waits, so the plugin is killed half way and everything starts again from the beginning. Something on the node is slow: a lock, the API, an overrun daemon. Shorter deadlines make it worse.",
+  mechanism:
+    "The kubelet waits two minutes for StopPodSandbox, crictl two seconds by default. When the deadline passes libcni kills the plugin, which dies without a message.",
+  signatures: () => [
+    {
+      text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
+      pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "Calico CNI timed out deleting device in netns <path>",
+      pattern: /timed out deleting device in netns/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'netplugin failed but error parsing its diagnostic message "": unexpected end of JSON input (older libcni)',
+      pattern: /netplugin failed but error parsing its diagnostic message ?: unexpected end of json input/,
+      level: "cause",
+      confidence: 0.6,
+      decides:
+        "The plugin ended without a message: killed by the deadline, or crashed. A Go stack in the runtime's log means it crashed.",
+    },
+    {
+      text: "netplugin failed with no error message",
+      pattern: /netplugin failed with no error message/,
+      level: "wrapper",
+      confidence: 0.5,
+      decides: "What follows the text: “signal: killed” is a deadline; an exit status is the plugin's own failure.",
+    },
+    {
+      text: "… failed (delete): … context deadline exceeded",
+      pattern:
+        /(?:failed \(delete\): [^]{0,300}?|deleting network: |tear ?down pod \S{1,300} network: |from (?:cni )?network \S{1,120}: )(?:context deadline exceeded|signal: killed)/,
+      within: cniContext,
+      level: "wrapper",
+      confidence: 0.6,
+      decides: "What the plugin was waiting for: a lock (B17), the API (B9) or a daemon (B5, B13).",
+    },
+    {
+      text: 'failed to "KillPodSandbox" … DeadlineExceeded desc = context deadline exceeded',
+      pattern:
+        /(?:killpodsandbox|stoppodsandbox|removepodsandbox|stopping the pod sandbox|removing the pod sandbox|stop pod sandbox|failed to stop sandbox)[^]{0,400}?(?:deadline ?exceeded|context canceled)/,
+      unless: runtimeUnreachable,
+      level: "symptom",
+      confidence: 0.5,
+      decides:
+        "What the runtime waits for: a plugin process older than a minute (this class, or B5 with multus), or a container that does not die (B20).",
+    },
+  ],
+  logFragments: ["plugin", "sandbox", "cni"],
+  inSnapshot: {
+    visible: true,
+    how: "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
+  },
+  versions: "All.",
+  treatment: {
+    mode: "automatic",
+    reversible: false,
+    steps: [
+      "End the plugin process that hangs; the kubelet's next try starts a fresh one.",
+      "If it stays slow, name the reason: lock (B17), multus (B5), kernel (A7).",
+    ],
+    gates: [
+      "The process carries CNI_COMMAND=DEL and the full id of a sandbox that the runtime lists or has a record of, and is older than the in-flight grace.",
+      "It runs as root, in no container, and descends from the runtime or runs a program of the CNI directories; below thick multus, it descends from the daemon that listens on the node's multus socket.",
+      "It is not in uninterruptible sleep.",
+    ],
+  },
+  byHand: [
+    "Find what is slow: ps for old plugin processes, the iptables lock, the API.",
+    "crictl --timeout 130s stopp <id>, one after the other.",
+  ],
+  danger: "Killing DEL again and again leaves half-removed state behind.",
+  links: [
+    "https://github.com/projectcalico/calico/issues/7647",
+    "https://github.com/projectcalico/calico/issues/4722",
+    "https://github.com/siderolabs/talos/issues/13411",
+    "https://github.com/containerd/containerd/issues/5438",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
+  return oldestOfEachSandbox(plugins, "DEL")
+    .filter((plugin) => isOfOurSandbox(plugin, view))
+    .filter((plugin) => plugin.ageSeconds * 1000 >= view.policy.inflightGraceMs)
+    .map((plugin) => {
+      const pod = view.about(plugin.sandboxId).sandbox?.pod;
+      return {
+        severity: "critical",
+        subject: { type: "process", pid: plugin.pid, sandboxId: plugin.sandboxId, ...(pod ? { pod } : {}) },
+        summary: `a network plugin has been removing this sandbox's network for ${durationInWords(plugin.ageSeconds)} and does not end; kubelet's calls time out against it`,
+        evidence: [
+          {
+            source: "processes",
+            fact: `pid ${plugin.pid} (${plugin.command}) carries CNI_COMMAND=DEL for this sandbox since ${durationInWords(plugin.ageSeconds)}`,
+          },
+          { source: "processes", fact: `pid ${plugin.pid} is root's and ${ORIGIN_WORDS[plugin.origin]}` },
+        ],
+        blocks: pod ? [`pod ${pod.namespace}/${pod.name} cannot be torn down`] : [],
+        cure: [
+          {
+            kind: "end-process",
+            pid: plugin.pid,
+            startedSecondsAfterBoot: plugin.startedSecondsAfterBoot,
+            sandboxId: plugin.sandboxId,
+          },
+        ],
+      } satisfies Detected;
+    });
+}
+
+const ORIGIN_WORDS = {
+  runtime: "was started by the runtime",
+  "multus-daemon": "was started by the multus daemon",
+  "cni-directory": "runs a program of the CNI directories",
+} satisfies Record<PluginOrigin, string>;
+
+/**
+ * The runtime lists the sandbox or has a record of it. A creation in rollback may have neither if records are written
+ * last (containerd 1.6); then the runtime itself must have started the plugin.
+ */
+function isOfOurSandbox({ sandboxId, origin }: PluginProcess, view: NodeView): boolean {
+  const { sandbox, record, storeRecord } = view.about(sandboxId);
+  if (sandbox !== undefined || record !== undefined || storeRecord !== undefined) return true;
+  return origin === "runtime" && !recordsComeFirst(view);
+}

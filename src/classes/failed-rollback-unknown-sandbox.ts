@@ -1,0 +1,122 @@
+import type { Candidate } from "../evidence/candidates.ts";
+import type { Detected } from "../evidence/finding.ts";
+import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
+import { incompleteSandboxes } from "../evidence/sandbox-creations.ts";
+import { sandboxDetected } from "../evidence/sandbox-detected.ts";
+import type { NodeView } from "../evidence/view.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+const decides =
+  "Tearing the network down fails, but this line does not have the cause. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";
+
+export const failedRollbackUnknownSandbox: FailureClass = {
+  id: "failed-rollback-unknown-sandbox",
+  code: "A5",
+  category: "creation-blocked",
+  title: "Failed creation whose clean-up failed too",
+  explanation:
+    "Creating the pod's network failed, and undoing it failed as well. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again and meets the same plugin error each time.",
+  mechanism:
+    "RunPodSandbox rolls back when CNI ADD fails. If CNI DEL fails too, the sandbox is stored in state UNKNOWN and its name is kept on purpose until RemovePodSandbox succeeds. On containerd 1.6 its creation time is zero.",
+  signatures: () => [
+    {
+      text: 'encountered an error cleaning up failed sandbox "<id>", marking sandbox state as SANDBOX_UNKNOWN',
+      pattern:
+        /encountered an error cleaning up failed sandbox|marking sandbox state as sandbox_unknown|failed to fully teardown sandbox resources/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: 'Failed to destroy network for sandbox "<id>"',
+      pattern: /failed to destroy network for (?:pod )?sandbox/,
+      level: "symptom",
+      confidence: 0.45,
+      decides,
+    },
+    {
+      text: 'networkPlugin cni failed to teardown pod "<pod>_<namespace>" network: …',
+      pattern: /networkplugin \S{1,20} failed to tear ?down pod|failed to teardown network for pod/,
+      level: "symptom",
+      confidence: 0.45,
+      decides,
+    },
+    {
+      text: 'Error deleting <namespace>_<pod>/<id> from network <net>: … / error removing pod <pod> from CNI network "<net>": …',
+      pattern:
+        /error (?:deleting|while deleting|removing|while removing) (?:pod )?\S{1,400} from (?:cni )?network|cni\.go:\d{1,5}\] error (?:while )?deleting (?:pod from )?(?:cni )?network/,
+      level: "symptom",
+      confidence: 0.45,
+      decides,
+    },
+    {
+      text: 'failed to clean up sandbox container "<id>" network for pod "<pod>"',
+      pattern: /failed to clean up sandbox container/,
+      level: "symptom",
+      confidence: 0.45,
+      decides,
+    },
+    {
+      text: 'Failed to stop sandbox "<id>" before removing / failed to forcibly stop sandbox "<id>"',
+      pattern: /failed to stop sandbox \S{1,90} before removing|failed to forcibly stop sandbox/,
+      unless: runtimeUnreachable,
+      level: "symptom",
+      confidence: 0.4,
+      decides,
+    },
+    {
+      text: 'failed to "KillPodSandbox" for "<uid>" with KillPodSandboxError: "rpc error: code = Unknown desc = …"',
+      pattern: /failed to killpodsandbox for|killpodsandboxerror: rpc error: code = (?:unknown|2)\b/,
+      unless: new RegExp(`${runtimeUnreachable.source}|code = notfound`),
+      level: "symptom",
+      confidence: 0.35,
+      decides,
+    },
+  ],
+  logFragments: ["sandbox", "cni"],
+  inSnapshot: {
+    visible: true,
+    how: "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",
+  },
+  versions:
+    "containerd 1.6.9 to 1.6.36 and all of 1.7; 2.x only when a CNI result was recorded or the pause container could not be cleaned up. From 1.6.37 and 1.7.23 a sandbox whose ADD never completed can be stopped.",
+  treatment: {
+    mode: "automatic",
+    reversible: false,
+    steps: [
+      "Find and remove what makes CNI DEL fail (the B classes).",
+      "Stop and remove the sandbox over CRI; the runtime then releases the name itself.",
+    ],
+    gates: [
+      "The sandbox is dead: NotReady, no container running, no task, no shim.",
+      "It was never completely created, or its pod is gone, has another uid or lives elsewhere.",
+    ],
+  },
+  byHand: [
+    "Repair the network plugin that fails (its own pod, its token, its binary).",
+    "crictl stopp <id> && crictl rmp <id>, with a time-out of at least 130 s (crictl's default of 2 s kills a slow DEL half way).",
+    "Upgrade containerd to 1.6.37, 1.7.31 or 2.x.",
+  ],
+  danger:
+    "Unmounting the network namespace by hand lets some plugins succeed, but whatever they had allocated stays allocated.",
+  links: [
+    "https://github.com/containerd/containerd/issues/5768",
+    "https://github.com/containerd/containerd/issues/5438",
+    "https://github.com/containerd/containerd/issues/8774",
+    "https://github.com/containerd/containerd/pull/5904",
+    "https://github.com/containerd/containerd/pull/10744",
+    "https://github.com/containerd/containerd/pull/10770",
+    "https://github.com/kubernetes/kubernetes/issues/141599",
+  ],
+  detect,
+};
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  return incompleteSandboxes(candidates, view).map((candidate) =>
+    sandboxDetected(candidate, {
+      severity: "critical",
+      summary:
+        "its network could not be set up, and the clean-up after that failed too: the runtime keeps the name on purpose until the sandbox is removed",
+      evidence: [{ source: "cri", fact: "its creation time is Go's zero time: it was never completely created" }],
+    }),
+  );
+}

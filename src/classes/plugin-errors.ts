@@ -1,0 +1,489 @@
+import { cniContext } from "../evidence/runtime-reports.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const calicoUnauthorized: FailureClass = {
+  id: "calico-unauthorized",
+  code: "B8",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "The CNI plugin's API token is stale",
+  explanation:
+    "The network plugin is not allowed to talk to the API server any more: the token in its kubeconfig has expired or belongs to a service account that was made again. Pods can neither get nor give back their network until calico-node writes a fresh one.",
+  mechanism:
+    "calico-node renews the token in /etc/cni/net.d/calico-kubeconfig. If it does not run, the clock jumped, or the VM was paused, the plugin presents an old one and the API answers 401.",
+  signatures: () => [
+    {
+      text: 'plugin type="calico" failed (delete): error getting ClusterInformation: connection is unauthorized: Unauthorized',
+      pattern: /clusterinformation: connection is unauthorized|connection is unauthorized: unauthorized/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "… : Unauthorized, from a CNI plugin",
+      pattern: /(?::|\]) unauthorized\b|the server has asked for the client to provide credentials/,
+      within: /plugin type=|networkplugin cni|multus|failed \((?:add|delete)\)|clusterinformation/,
+      unless: /pull access|failed to authorize|pull image|manifests/,
+      level: "cause",
+      confidence: 0.75,
+    },
+  ],
+  logFragments: ["plugin", "multus", "unauthorized", "error getting pod"],
+  inSnapshot: {
+    visible: false,
+    why: "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",
+  },
+  versions: "Reports from 2021 to 2025; any plugin that talks to the API with a token file.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: [
+      "Restart the calico-node pod of this node.",
+      "Wait until calico-kubeconfig is newer than before.",
+      "Stop and remove what is left over.",
+    ],
+    gates: ["The kubeconfig is older than the last restart of calico-node."],
+  },
+  byHand: [
+    "Check the clock, then delete the calico-node pod of this node.",
+    "Watch the date of /etc/cni/net.d/calico-kubeconfig change; the kubelet does the rest.",
+  ],
+  danger: "Do not unmount network namespaces to get rid of the pods: address and endpoint leak.",
+  links: [
+    "https://github.com/projectcalico/calico/issues/4857",
+    "https://github.com/projectcalico/calico/issues/5712",
+    "https://github.com/projectcalico/calico/issues/9428",
+    "https://github.com/projectcalico/calico/issues/9271",
+  ],
+};
+
+export const cniDelNeedsApiserver: FailureClass = {
+  id: "cni-del-needs-apiserver",
+  code: "B9",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "The CNI plugin cannot reach the API server",
+  explanation:
+    "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circular dependency: the API's service address needs a network that needs the API. It ends on its own once the API is reachable from the host.",
+  mechanism:
+    "Calico, multus and others read pods or cluster settings over the service address on ADD and DEL. While kube-proxy or the network itself is down that address leads nowhere.",
+  signatures: () => [
+    {
+      text: 'error getting ClusterInformation: Get "https://<service-ip>:443/…": dial tcp …: i/o timeout | connection refused',
+      pattern: /error getting clusterinformation: (?:get|an error|context)/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'an error on the server ("") has prevented the request from succeeding (from a plugin)',
+      pattern: /an error on the server \([^)]{0,120}\) has prevented the request from succeeding/,
+      within: cniContext,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "Multus: [<namespace>/<pod>]: error getting pod: Get … / error waiting for pod: …",
+      pattern:
+        /error (?:getting|waiting for) pod: (?:get |an error on|the server|context|client rate|timed out|dial|net\/http|etcdserver|service unavailable|internal error|eof)/,
+      within: /multus|plugin type=|cmdadd|cmddel|sandbox/,
+      unless: /pods? \S{1,300} not found|unauthorized/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: 'Get "https://<api>/…": dial tcp <api>: i/o timeout | connection refused | no route to host (from a plugin)',
+      pattern:
+        /dial tcp \S{3,60}: (?:i\/o timeout|connect: |getsockopt: |connection refused|no route to host|operation was canceled|lookup)|net\/http: (?:tls handshake timeout|request canceled)|dial tcp: lookup \S/,
+      within: cniContext,
+      unless:
+        /pull image|sandbox image|127\.0\.0\.1:(?!6443|6444|7445|8443)|runtime service failed: [^]{0,40}unavailable/,
+      level: "wrapper",
+      confidence: 0.65,
+      decides:
+        "The address: the API server's or its service address is this class; a port on 127.0.0.1 belongs to a node agent (B13).",
+    },
+    {
+      text: "etcd cluster is unavailable or misconfigured (from a plugin)",
+      pattern: /etcd cluster is unavailable|etcdserver: request timed out/,
+      within: cniContext,
+      level: "wrapper",
+      confidence: 0.65,
+    },
+  ],
+  logFragments: ["plugin", "multus", "sandbox", "clusterinformation", "error waiting for pod"],
+  inSnapshot: {
+    visible: false,
+    why: "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",
+  },
+  versions: "All network add-ons that need the API on DEL.",
+  treatment: {
+    mode: "none",
+    reversible: true,
+    steps: ["Wait for the API; the kubelet's own retry then finishes the work."],
+    gates: [],
+  },
+  byHand: [
+    "Bring API server and kube-proxy up first: they use the host network and do not need the CNI.",
+    "From the node: curl -k https://<service-ip>:443/livez",
+    "Once it answers, kubelet removes the pods.",
+  ],
+  danger: "Forcing removals during the outage leaks every address of the node.",
+  links: [
+    "https://github.com/containerd/containerd/issues/6565",
+    "https://github.com/containerd/cri/issues/732",
+    "https://github.com/projectcalico/calico/issues/7220",
+  ],
+};
+
+export const calicoNodenameMissing: FailureClass = {
+  id: "calico-nodename-missing",
+  code: "B10",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "calico-node is not running on this node",
+  explanation:
+    "Calico's plugin reads the node's name from a file that calico-node writes when it starts. The file is not there, so calico-node has not come up since the last boot. Pods can neither start nor go until it does.",
+  mechanism:
+    "The plugin stats /var/lib/calico/nodename unless it is marked optional. With the network namespace gone go-cni turns this very text into success; with it still there the removal loops.",
+  signatures: () => [
+    {
+      text: "stat /var/lib/calico/nodename: no such file or directory: check that the calico/node container is running and has mounted /var/lib/calico/",
+      pattern: /\/var\/lib\/calico\/nodename|check that the calico\/node container is running/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["calico"],
+  inSnapshot: {
+    visible: false,
+    why: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",
+  },
+  versions: "Calico 3.x.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: ["Get calico-node running on this node.", "The kubelet's retry finishes the rest."],
+    gates: [],
+  },
+  byHand: ["kubectl -n calico-system (or kube-system) get pods -o wide: repair the calico-node pod of this node."],
+  danger: "Writing the file by hand with a wrong name gives endpoints to the wrong node.",
+  links: [
+    "https://github.com/projectcalico/calico/issues/1795",
+    "https://github.com/projectcalico/calico/issues/6309",
+    "https://github.com/kubesphere/kubekey/issues/2504",
+  ],
+};
+
+export const ciliumAgentDown: FailureClass = {
+  id: "cilium-agent-down",
+  code: "B11",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "The cilium agent is down",
+  explanation:
+    "Cilium's plugin cannot reach the cilium agent of this node. Older versions fail at once; newer ones write removals into a queue and fail only when that queue is full or locked. Everything clears when the agent is back.",
+  mechanism:
+    "The plugin talks to /var/run/cilium/cilium.sock. With the deletion queue, DEL is stored as a file below the state directory, at most 256 of them, and replayed when the agent starts.",
+  signatures: () => [
+    {
+      text: "unable to connect to Cilium daemon: failed to create cilium agent client after 30.000000 seconds timeout: … Is the agent running?",
+      pattern: /unable to connect to cilium|failed to create cilium agent client/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "dial unix /var/run/cilium/cilium.sock: connect: no such file or directory",
+      pattern: /cilium\.sock: connect/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "failed to acquire deletion queue: … / deletion queue directory … has too many entries; aborting",
+      pattern:
+        /failed to acquire deletion queue|deletion queue directory \S{1,200} has too many entries|deletequeue has too many entries/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["cilium", "deletion queue", "deletequeue"],
+  inSnapshot: {
+    visible: false,
+    why: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
+  },
+  versions: "First text: before the deletion queue existed. Second: with it.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: ["Get the cilium pod of this node running; the queue then drains automatically."],
+    gates: [],
+  },
+  byHand: ["kubectl -n kube-system get pods -l k8s-app=cilium -o wide: repair the one on this node, then wait."],
+  danger: "Deleting the queue's files loses removals; addresses are then handed out twice.",
+  links: [
+    "https://github.com/cri-o/cri-o/issues/4084",
+    "https://github.com/rancher/rke2/issues/4146",
+    "https://github.com/cilium/cilium/issues/27715",
+    "https://github.com/cilium/cilium/issues/40345",
+  ],
+};
+
+export const ciliumEmptyNetns: FailureClass = {
+  id: "cilium-empty-netns",
+  code: "B12",
+  category: "removal-fails",
+  title: "Cilium refuses to remove a pod whose namespace is gone",
+  explanation:
+    "After a reboot the pod's network namespace no longer exists. This version of cilium takes that for an error instead of for work already done, so the pod stays Terminating.",
+  mechanism:
+    "DEL runs with an empty namespace path; the plugin tries to open it and fails. containerd's go-cni takes the text for success, CRI-O does not.",
+  signatures: () => [
+    {
+      text: 'plugin type="cilium-cni" failed (delete): opening netns pinned at : open : no such file or directory: stat netns path "": …',
+      // CRI-O ends every DEL error with “stat netns path …” once the namespace is gone: that alone proves nothing.
+      pattern: /opening netns pinned at/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["cni"],
+  inSnapshot: {
+    visible: false,
+    why: "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",
+  },
+  versions: "cilium from 1.17.5 up to but not including 1.18, with CRI-O 1.33.1.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "CRI-O 1.32.8, 1.33.4, 1.34.0 and later succeed on the second try.",
+      "Otherwise upgrade cilium, or delete the pod by force.",
+    ],
+    gates: ["The sandbox is dead and its namespace does not exist."],
+  },
+  byHand: ["Upgrade cilium to 1.18, or CRI-O; until then kubectl delete pod --force."],
+  danger: "Endpoint and address may stay in cilium until the agent collects them.",
+  links: ["https://github.com/cilium/cilium/issues/40459", "https://github.com/kubernetes/kubernetes/issues/133081"],
+};
+
+export const devicePluginCacheMissing: FailureClass = {
+  id: "device-plugin-cache-missing",
+  code: "B15",
+  category: "removal-fails",
+  title: "A device plugin lost its own notes",
+  explanation:
+    "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin returns an error instead of success.",
+  mechanism:
+    "The plugin reads <id>-<interface> from its own directory on DEL and returns the read error, against the CNI rule that DEL of something absent succeeds.",
+  signatures: () => [
+    {
+      text: "error reading cached NetConf in /var/lib/cni/sriov with name <id>-<interface>",
+      pattern: /error reading cached ne/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "failed to del rule table 500: no such file or directory",
+      pattern: /failed to del rule table \d{1,6}/,
+      level: "cause",
+      confidence: 0.9,
+    },
+  ],
+  logFragments: ["network", "cni", "rule table"],
+  inSnapshot: {
+    visible: false,
+    why: "The plugin's private directory is not read; its error in the logs names the missing file.",
+  },
+  versions: "Older sriov-cni and ib-sriov-cni, and spidernet's plugins.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Delete the pod by force, then stop and remove the sandbox.",
+      "Check that the virtual function is back in the host's namespace.",
+    ],
+    gates: ["The sandbox is dead.", "The virtual function serves no other pod."],
+  },
+  byHand: [
+    "Upgrade the plugin. Until then kubectl delete pod --force, then crictl rmp <id>.",
+    "ip link on the host: the VF must be there again.",
+  ],
+  danger: "The virtual function may already serve another pod: check before resetting it.",
+  links: [
+    "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/178",
+    "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/271",
+    "https://github.com/spidernet-io/cni-plugins/issues/47",
+    "https://github.com/openshift/sriov-cni/pull/58",
+  ],
+};
+
+export const ipamRecordMissing: FailureClass = {
+  id: "ipam-record-missing",
+  code: "B16",
+  category: "removal-fails",
+  title: "The plugin fails to free what is already free",
+  explanation:
+    "The pod's address or port was given back earlier, and the plugin treats “there is nothing to free” as an error. The removal loops although nothing is left to remove.",
+  mechanism:
+    "A failed ADD had already undone its own work. DEL then finds no reservation and errors, against the CNI rule. The text holds no “not found”, so go-cni does not take it for success either.",
+  signatures: () => [
+    {
+      text: "Error deallocating IP: Did not find reserved IP for container <id>",
+      pattern: /did not find reserved ip for container|error deallocating ip/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "Failed to obtain OVS port for given connection: failed to find object from table Port",
+      pattern: /failed to obtain ovs port for given connection|failed to find object from table port/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  logFragments: ["network", "reserve", "ovs port", "deallocating", "reserved ip", "table port"],
+  inSnapshot: {
+    visible: false,
+    why: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
+  },
+  versions: "Old whereabouts, and ovs-cni of 2021 to 2023.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Delete the pod by force.",
+      "With multus: move its cache for this id away as well.",
+      "Stop and remove the sandbox, then sweep the other networks of the pod.",
+    ],
+    gates: ["The sandbox is dead."],
+  },
+  byHand: ["Upgrade the plugin. Until then kubectl delete pod --force, then crictl rmp <id>."],
+  danger: "DEL does not reach the other networks of the pod either; their addresses must be released.",
+  links: [
+    "https://github.com/k8snetworkplumbingwg/whereabouts/pull/44",
+    "https://github.com/k8snetworkplumbingwg/ovs-cni/issues/159",
+    "https://github.com/k8snetworkplumbingwg/ovs-cni/issues/276",
+  ],
+};
+
+const portmapContext =
+  /portmap|plugin type=|sandbox|networkplugin cni|tear ?down|cni-(?:dn|sn|hostport|[0-9a-f]{20})|cni network/;
+
+export const iptablesPortmap: FailureClass = {
+  id: "iptables-portmap",
+  code: "B17",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "iptables fails under the port-mapping plugin",
+  explanation:
+    "The plugin that maps host ports cannot change the firewall: another process holds the iptables lock, the rule is already gone, or the program is not on the host at all. After a reboot hundreds of removals compete with kube-proxy for that lock.",
+  mechanism:
+    "portmap runs iptables for both families on every DEL, mapping or not. The lock is global to the node; parallel teardowns of one sandbox delete each other's chains.",
+  signatures: () => [
+    {
+      text: "could not teardown ipv4 dnat|snat: running [<iptables> …]: exit status <n>: …",
+      pattern: /could not (?:tear ?down|set ?up) ipv[46] (?:dnat|snat)|unable to (?:setup|create) (?:dnat|snat|chain)/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "neither iptables nor ip6tables usable",
+      pattern: /neither iptables nor ip6tables usable/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "running [/usr/sbin/iptables … CNI-…]: exit status <n>: …",
+      pattern: /running \[\S{0,120}ip6?tables\S{0,12} [^\]]{0,500}\]: exit status/,
+      within: portmapContext,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "Another app is currently holding the xtables lock / iptables: Resource temporarily unavailable",
+      pattern:
+        /holding the xtables lock|iptables: resource temporarily unavailable|failed to locate iptables|could not initialize iptables|iptables: executable file not found/,
+      unless: /kube-proxy|proxier|iptables-restore|ufw|fail2ban|firewalld|dockerd/,
+      level: "cause",
+      confidence: 0.85,
+    },
+  ],
+  logFragments: ["iptables", "xtables", "ipv4 ", "chain", "ipv6 "],
+  inSnapshot: {
+    visible: false,
+    why: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",
+  },
+  versions: "Reported with portmap 0.8; any version can meet the lock.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Stop the sandboxes one at a time, with growing pauses.",
+      "Missing program: report it; nothing else helps.",
+    ],
+    gates: ["The sandbox is dead.", "No other removal is under way."],
+  },
+  byHand: [
+    "Wait; the kubelet's retries get through once the lock is free.",
+    "Missing program: install iptables on the host.",
+  ],
+  danger: "Parallel removals make it worse. Never flush the nat table: it carries every service of the node.",
+  links: [
+    "https://github.com/containernetworking/plugins/issues/418",
+    "https://github.com/containernetworking/plugins/issues/662",
+    "https://github.com/containernetworking/plugins/issues/510",
+    "https://github.com/antrea-io/antrea/issues/1499",
+    "https://github.com/containerd/go-cni/issues/60",
+    "https://github.com/siderolabs/talos/issues/374",
+  ],
+};
+
+export const cniVersionMismatch: FailureClass = {
+  id: "cni-version-mismatch",
+  code: "B18",
+  category: "removal-fails",
+  sharedCause: true,
+  title: "CNI configuration and plugin disagree on the version",
+  explanation:
+    "The configuration asks for a CNI version that the plugin does not know, or names none at all. Pods may even start, and only their removal fails.",
+  mechanism:
+    "containerd 1.6 and later validate the version on DEL. An empty cniVersion, or one newer than the plugin, is an error there.",
+  signatures: () => [
+    {
+      text: 'incompatible CNI versions; config is "<v>", plugin supports [<list>]',
+      pattern: /incompatible cni versions/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'invalid version "": the version is empty',
+      pattern: /invalid version ?: the version is empty/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'plugin <t> does not support config version "<v>"',
+      pattern: /plugin \S{1,60} does not support config version|unsupported cni result version/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: 'failed to get network "<net>" cached result: failed to convert cached result version …',
+      pattern: /failed to convert cached result version/,
+      level: "cause",
+      confidence: 0.8,
+    },
+  ],
+  logFragments: ["network", "plugin", "version is empty", "config version"],
+  inSnapshot: {
+    visible: false,
+    why: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
+  },
+  versions: "Documented for containerd 1.6 with old or empty cniVersion.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: ["Report the file and the field; change it manually."],
+    gates: [],
+  },
+  byHand: ["Put a cniVersion into the configuration that every plugin of the chain supports, and update old plugins."],
+  danger: "The change applies to every pod that starts later.",
+  links: ["https://github.com/kubernetes/website/pull/34204", "https://github.com/linkerd/linkerd2/issues/7247"],
+};

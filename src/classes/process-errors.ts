@@ -1,0 +1,324 @@
+import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const netnsBusy: FailureClass = {
+  id: "netns-busy",
+  code: "B19",
+  category: "removal-fails",
+  title: "The network namespace is still mounted somewhere",
+  explanation:
+    "The pod's network namespace cannot be removed because another container on the node still holds a copy of the mount, usually a storage driver that mounts /run or /var/run of the host. Restarting that container lets go of it.",
+  mechanism:
+    "The namespace file is a bind mount. It was propagated into another mount namespace, so the unlink in the host's answers EBUSY, and stop, remove or even status of the sandbox fail.",
+  signatures: () => [
+    {
+      text: "failed to check network namespace closed: remove netns: unlinkat <path>: device or resource busy",
+      pattern: /check network namespace closed|remove netns: (?:unlinkat|remove) /,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'sandbox network namespace "<path>" is not fully closed',
+      pattern: /network namespace \S{1,200} is not fully closed/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'failed to remove network namespace for sandbox "<id>": …',
+      pattern: /failed to remove network namespace|failed to unmount ns: at \S{0,100}netns/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "/var/run/netns/cni-<uuid>: device or resource busy",
+      pattern: /\/netns\/\S{1,80}: device or resource busy/,
+      level: "cause",
+      confidence: 0.9,
+    },
+  ],
+  logFragments: ["netns", "sandbox"],
+  inSnapshot: {
+    visible: false,
+    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
+  },
+  versions: "Seen with containerd 1.2 to 1.4; the code is unchanged on main.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Name the process, and its pod, whose mount table holds the namespace.",
+      "Restart that pod; then stop and remove the sandbox.",
+    ],
+    gates: ["The sandbox is dead.", "No process lives in the namespace."],
+  },
+  byHand: ["grep -l <netns file> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>."],
+  danger: "ip netns delete on the namespace of a running pod cuts its network.",
+  links: [
+    "https://github.com/containerd/containerd/issues/3667",
+    "https://github.com/containerd/containerd/issues/6143",
+    "https://github.com/containernetworking/plugins/issues/561",
+  ],
+};
+
+export const containerUnkillable: FailureClass = {
+  id: "container-unkillable",
+  code: "B20",
+  category: "removal-fails",
+  title: "A container that does not die",
+  explanation:
+    "The runtime sent the kill and waits for the container's end, which never comes: the process hangs in the kernel, is a zombie or frozen, or its end was missed. The pod stays Terminating.",
+  mechanism:
+    "StopContainer waits for an exit event. An uninterruptible process, a frozen cgroup or a lost event leaves it waiting until the deadline, every time.",
+  signatures: () => [
+    {
+      text: 'an error occurs during waiting for container "<id>" to be killed: wait container "<id>": context deadline exceeded',
+      pattern:
+        /an error occurs during waiting for container \S{1,90} to be (?:killed|stopped)|wait container \S{1,90}: context (?:deadline|cancel)/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'failed to stop sandbox container "<id>" in "SANDBOX_READY" state: wait sandbox container …',
+      pattern:
+        /failed to stop sandbox container \S{1,90} in \S{1,30} state: (?:wait|failed to kill|context)|wait sandbox container \S/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "tried to kill container, but did not receive an exit event",
+      pattern: /did not receive an exit event/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "StopContainer from runtime service failed … DeadlineExceeded / KillContainerError: … DeadlineExceeded",
+      pattern:
+        /(?:stopcontainer|killcontainer|kill container failed|container termination failed)[^]{0,300}?deadline ?exceeded/,
+      unless: runtimeUnreachable,
+      level: "symptom",
+      confidence: 0.6,
+      decides:
+        "The state of the container's first process: gone (the exit was missed), D (kernel or storage), T or frozen cgroup.",
+    },
+    {
+      text: 'failed to "KillPodSandbox" … DeadlineExceeded',
+      pattern: /(?:killpodsandbox|stoppodsandbox)[^]{0,400}?deadline ?exceeded/,
+      unless: runtimeUnreachable,
+      level: "symptom",
+      confidence: 0.25,
+      decides: "A container of the sandbox is still running, or its pause process does not end.",
+    },
+    {
+      text: 'failed to kill container "<id>": … context deadline exceeded',
+      pattern: /failed to kill (?:container|sandbox container|task)[^]{0,160}?(?:deadline exceeded|context canceled)/,
+      level: "cause",
+      confidence: 0.8,
+    },
+  ],
+  logFragments: [
+    "kill container",
+    "sandbox",
+    "to be killed",
+    "stopcontainer",
+    "killcontainer",
+    "wait container",
+    "container termination",
+    "kill task",
+  ],
+  inSnapshot: {
+    visible: false,
+    why: "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
+  },
+  versions: "containerd 1.1 to 2.x.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Process gone, task still “running”: restart the runtime once, under its gates.",
+      "Process in uninterruptible sleep: find the storage or reboot.",
+      "Frozen cgroup: thaw it.",
+    ],
+    gates: ["No duplicate names among the records before a restart.", "Enough free disk."],
+  },
+  byHand: ["Find the pid (crictl inspect), check its state in /proc/<pid>/status, then restart the runtime or reboot."],
+  danger: "Never remove the record while the process lives: it would go on writing to its volume unseen.",
+  links: [
+    "https://github.com/containerd/containerd/issues/10755",
+    "https://github.com/containerd/containerd/issues/11133",
+    "https://github.com/containerd/containerd/issues/11984",
+    "https://github.com/containerd/containerd/issues/8102",
+    "https://github.com/siderolabs/talos/issues/9454",
+    "https://github.com/moby/moby/issues/37627",
+  ],
+};
+
+export const shimLost: FailureClass = {
+  id: "shim-lost",
+  code: "B21",
+  category: "removal-fails",
+  title: "The sandbox lost its shim",
+  explanation:
+    "The shim, the process between the runtime and the pod, is gone, while the runtime still lists the pod as running. Every request to stop it ends at a closed connection. A restart of the runtime sets it NotReady.",
+  mechanism:
+    "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
+  signatures: () => [
+    { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, level: "cause", confidence: 0.85 },
+    {
+      text: "failed to get sandbox container: … / failed to get pod sandbox container: …",
+      pattern: /failed to get (?:pod )?sandbox container(?: task)?:/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "runc did not terminate sucessfully: container does not exist",
+      pattern: /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "failed to query controller status: …",
+      pattern: /failed to query controller status/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "dial unix …/containerd-shim/….sock: connect: connection refused",
+      pattern:
+        /containerd-shim\/\S{0,200}: connect: (?:connection refused|no such file)|s\/[0-9a-f]{64}: connect: (?:connection refused|no such file)/,
+      level: "cause",
+      confidence: 0.85,
+    },
+  ],
+  logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
+  inSnapshot: {
+    visible: false,
+    why: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
+  },
+  versions: "All; containerd 2.2.0 and later retries.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Restart the runtime once, under its gates; recovery sets the sandbox NotReady.", "Stop and remove it."],
+    gates: ["No shim and no first process of the sandbox lives.", "No duplicate names among the records."],
+  },
+  byHand: ["Restart containerd (k3s, rke2-*), then crictl rmp <id>."],
+  danger: "A container without a shim may still run. Kill by pid only when cgroup and id match.",
+  links: [
+    "https://github.com/containerd/containerd/issues/4016",
+    "https://github.com/containerd/containerd/issues/8285",
+    "https://github.com/containerd/containerd/issues/13692",
+    "https://github.com/containerd/containerd/pull/9611",
+  ],
+};
+
+export const sandboxFilesBusy: FailureClass = {
+  id: "sandbox-files-busy",
+  code: "B23",
+  category: "removal-fails",
+  title: "The sandbox's directory is still mounted somewhere",
+  explanation:
+    "The sandbox itself is stopped, but its files cannot be removed because another container holds a copy of one of its mounts. The sandbox stays listed until that container lets go.",
+  mechanism:
+    "The shm or rootfs mount was propagated into another mount namespace; unmount or rmdir in the host's answers EBUSY or ENOTEMPTY.",
+  signatures: () => [
+    {
+      text: "failed to cleanup sandbox files: …",
+      pattern: /failed to (?:clean ?up|unmount) sandbox files|failed to cleanup image mounts for sandbox/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'failed to remove sandbox root directory "<path>": … device or resource busy',
+      pattern: /failed to remove (?:volatile )?sandbox root directory/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: "failed to remove bundle … directory not empty",
+      pattern: /failed to remove bundle[^]{0,300}?(?:directory not empty|device or resource busy)/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "failed to remove pod sandbox <id>: … userdata/shm: device or resource busy",
+      pattern:
+        /(?:\/sandboxes\/|userdata\/shm|\/overlay-containers\/)[^]{0,200}?(?:device or resource busy|directory not empty)/,
+      within: /remov|delet|unmount|clean|stop/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "unlinkat /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs: device or resource busy",
+      pattern: /runtime\.v[12]\.(?:task|linux)\/k8s\.io\/\S{1,160}: (?:device or resource busy|directory not empty)/,
+      level: "cause",
+      confidence: 0.8,
+    },
+  ],
+  logFragments: ["resource busy", "remove bundle", "sandbox", "not empty", "userdata/shm", "overlay-containers"],
+  inSnapshot: {
+    visible: false,
+    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
+  },
+  versions: "All.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Name the process, and its pod, that holds the mount.",
+      "Restart that pod, or unmount lazily below the sandbox's own directory only.",
+      "Remove the sandbox over CRI.",
+    ],
+    gates: ["The sandbox is dead.", "The path lies below this id's own directory."],
+  },
+  byHand: ["grep -l <id> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>."],
+  danger: "An unmount outside the id's own directory hits running pods.",
+  links: ["https://github.com/containerd/containerd/issues/11376", "https://github.com/cri-o/cri-o/issues/1453"],
+};
+
+export const vmRuntimeLeft: FailureClass = {
+  id: "vm-runtime-left",
+  code: "B24",
+  category: "removal-fails",
+  title: "A virtual machine outlived its sandbox",
+  explanation:
+    "With kata or gVisor each pod is its own small machine. Its processes survived although the runtime has already forgotten the pod, and a new pod of the same name cannot be made beside them.",
+  mechanism:
+    "The runtime's create is not idempotent across a containerd restart; the machine's processes and its directory below /run/vc or the runsc root stay.",
+  signatures: () => [
+    {
+      text: "/run/vc/…/<id>: file exists | device or resource busy",
+      pattern:
+        /\/(?:run|lib)\/vc\/\S{1,200}:? (?:file exists|device or resource busy|directory not empty|already exists)/,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "kata: sandbox <id> already exists / runsc: container with ID <id> already exists",
+      pattern: /(?:kata|runsc|gvisor|virtcontainers)[^]{0,300}?already exists?\b/,
+      within: /sandbox|container/,
+      level: "cause",
+      confidence: 0.7,
+    },
+  ],
+  logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
+  inSnapshot: {
+    visible: false,
+    why: "Processes of virtual machines are not distinguished from others yet.",
+  },
+  versions: "Reported for kata 2.4; possible with any VM-like runtime.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Name the processes and the directory that belong to the forgotten sandbox."],
+    gates: ["The id is in neither the CRI list nor the runtime's records."],
+  },
+  byHand: ["End the processes that carry the sandbox id, then clean its directory below /run/vc."],
+  danger: "The machine may still hold volumes and write to them.",
+  links: [
+    "https://github.com/kata-containers/kata-containers/issues/5246",
+    "https://github.com/kata-containers/kata-containers/issues/1945",
+    "https://github.com/google/gvisor/issues/9011",
+    "https://github.com/google/gvisor/issues/9834",
+    "https://github.com/containerd/containerd/issues/10421",
+  ],
+};

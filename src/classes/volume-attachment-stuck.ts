@@ -1,0 +1,195 @@
+import { type Detected, namedPods } from "../evidence/finding.ts";
+import { isHeldInCluster } from "../evidence/pod-presence.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { durationInWords } from "../host/text.ts";
+import type { Holder, KnownPod, UnattachedVolume } from "../node/types/snapshot.ts";
+import type { FailureClass } from "./failure-class.ts";
+
+export const volumeAttachmentStuck: FailureClass = {
+  id: "volume-attachment-stuck",
+  code: "V1",
+  category: "storage",
+  title: "Volume that is neither attached to this node nor detached from it",
+  explanation:
+    "The cluster asked for a volume to be attached to this node, or detached from it, and minutes later that has not happened. Every pod that mounts it, here or on the node where it is needed next, waits in ContainerCreating. Often the volume is still attached to another node, or the driver's attacher is down.",
+  mechanism:
+    "The attach/detach controller makes a VolumeAttachment, and the driver's external-attacher carries it out and writes the result into its status. When the attacher is away, its storage refuses, or the volume is still attached where a dead node had it, the status stays at attached: false and is tried again with a growing pause. An attachment that is deleted keeps attached: true and its finalizer until the attacher has detached the volume.",
+  signatures: () => [
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : timed out waiting for external-attacher of <driver> CSI driver to attach volume <handle>',
+      pattern: /timed out waiting for external-attacher of \S{1,128} csi driver to attach volume/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : volume attachment is being deleted',
+      pattern: /attachvolume\.attach failed for volume \S{1,253} ?: volume attachment is being deleted/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : attachment timeout for volume <handle>',
+      pattern: /\battachment timeout for volume \S/,
+      level: "cause",
+      confidence: 0.7,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : rpc error: code = DeadlineExceeded desc = context deadline exceeded',
+      pattern: /attachvolume\.attach failed for volume/,
+      within: /deadlineexceeded|deadline exceeded/,
+      level: "symptom",
+      confidence: 0.5,
+      decides:
+        "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
+    },
+  ],
+  logFragments: ["attachvolume.attach", "external-attacher", "attachment timeout"],
+  inSnapshot: {
+    visible: true,
+    how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
+  },
+  versions: "All; CSI drivers with an external-attacher.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "See who holds it: kubectl get volumeattachment shows every node that has the volume, kubectl describe its status and finalizers.",
+      "If the attacher is silent or reports an error, repair the driver's controller: kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher. It keeps trying.",
+      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted, unless kube-controller-manager runs with --disable-force-detach-on-timeout.",
+      "If that node is powered off for certain and must not be waited for: kubectl taint nodes <node> node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Take the taint off once the node is back.",
+    ],
+    gates: [],
+  },
+  byHand: [
+    "kubectl get volumeattachment, and kubectl describe the one of this node: check its status.",
+    "kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher",
+    "kubectl get pods --all-namespaces -o wide, for pods that still use the claim on another node.",
+  ],
+  danger:
+    "Never delete a VolumeAttachment or take its finalizer off while the volume may be in use: the storage is detached under a running program, or mounted on two nodes at once, and its file system is destroyed. The taint out-of-service does the same to a node that still runs.",
+  links: [
+    "https://github.com/kubernetes-csi/external-attacher/issues/66",
+    "https://github.com/kubernetes-csi/external-attacher/issues/215",
+    "https://github.com/kubernetes/kubernetes/issues/97230",
+    "https://github.com/harvester/harvester/issues/5040",
+  ],
+  detect,
+  countedAs: "volumeAttachmentsStuck",
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  const { kubernetes, observedAt } = view.snapshot;
+  if (kubernetes.source !== "api") return [];
+  return (kubernetes.unattached ?? []).flatMap((attachment) => {
+    const since = attachment.deletedAt ?? attachment.createdAt;
+    const ageMs = observedAt.getTime() - since.getTime();
+    // An invalid time is no evidence of how long it has waited.
+    if (!(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
+    const users = podsOf(attachment, kubernetes.pods);
+    const pods = users.filter(({ phase }) => phase === "Pending");
+    const isHeld = users.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
+    const facts = [
+      statusOf(attachment),
+      ...(attachment.inUse && attachment.deletedAt !== undefined ? ["kubelet reports it in use on this node"] : []),
+      ...attachment.holders.map(holderInWords),
+      attacherInWords(attachment, observedAt),
+      ...attachment.unknown,
+      ...(isHeld ? ["one of its pods is opted out by unghost.dev/ignore"] : []),
+    ];
+    return [
+      {
+        severity: pods.length > 0 ? "critical" : "warning",
+        subject: { type: "volume-attachment", name: attachment.name },
+        summary: summaryOf(attachment, ageMs),
+        evidence: facts.map((fact) => ({ source: "kubernetes", fact })),
+        blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
+        blockedPods: namedPods(pods),
+        cure: [],
+        untreatable: isHeld
+          ? "a pod that uses it is opted out by unghost.dev/ignore"
+          : adviceOn(attachment, observedAt),
+      } satisfies Detected,
+    ];
+  });
+}
+
+function podsOf({ claim }: UnattachedVolume, pods: readonly KnownPod[]): readonly KnownPod[] {
+  if (claim === undefined) return [];
+  return pods.filter(({ namespace, claims }) => namespace === claim.namespace && claims?.includes(claim.name));
+}
+
+function summaryOf({ volume = "a volume", deletedAt, attached }: UnattachedVolume, ageMs: number): string {
+  if (deletedAt === undefined) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
+  const what = attached ? "is still attached to this node" : "is not attached to this node";
+  return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
+}
+
+function statusOf({ attacher, attached, error, deletedAt, finalizers }: UnattachedVolume): string {
+  const status = error === undefined ? "its status gives no reason" : `its status: ${error}`;
+  const ending = deletedAt === undefined ? "" : `; its deletion waits for ${finalizers.join(", ") || "the API server"}`;
+  return `attached: ${attached} by ${attacher}; ${status}${ending}`;
+}
+
+function holderInWords({ node, deleting, state }: Holder): string {
+  const asked = deleting ? ", and its attachment there is being deleted" : "";
+  const attached = `the same volume is attached to ${node}`;
+  if (state === undefined) return `${attached}${asked}`;
+  if (state.kind === "gone") return `${attached}, which is gone from the cluster${asked}`;
+  const { ready, cordoned, inUse } = state;
+  const use = inUse ? ", where kubelet reports it in use" : "";
+  return `${attached}, which is ${ready ? "Ready" : "not Ready"}${cordoned ? " and cordoned" : ""}${use}${asked}`;
+}
+
+/** Clocks of two machines differ, and a renewal may be late once. */
+const CLOCK_TOLERANCE_SECONDS = 60;
+
+function attacherInWords({ attacher, lease, unknown }: UnattachedVolume, now: Date): string {
+  if (lease === undefined) {
+    const why = unknown.length > 0 ? "" : ": it holds no lease external-attacher-leader-…";
+    return `whether the attacher ${attacher} works is unknown${why}`;
+  }
+  return isSilent(lease, now)
+    ? `the attacher ${attacher} is silent: ${lease.holder} last renewed its lease ${inWords(quietMs(lease, now))} ago`
+    : `the attacher ${attacher} works: ${lease.holder} renews its lease`;
+}
+
+type Lease = NonNullable<UnattachedVolume["lease"]>;
+
+function isSilent(lease: Lease, now: Date): boolean {
+  return quietMs(lease, now) > (lease.durationSeconds + CLOCK_TOLERANCE_SECONDS) * 1000;
+}
+
+function quietMs({ renewedAt }: Lease, now: Date): number {
+  return now.getTime() - renewedAt.getTime();
+}
+
+/** What will happen, or what is to be done: unghost changes no object of the cluster's storage. */
+function adviceOn({ attacher, lease, error, deletedAt, finalizers, holders }: UnattachedVolume, now: Date): string {
+  const [holder] = holders;
+  if (deletedAt === undefined && holder !== undefined) return adviceOnHolder(holder);
+  if (lease !== undefined && isSilent(lease, now))
+    return `the attacher ${attacher} is silent: check its pod (${lease.holder}); it continues once that runs`;
+  if (deletedAt !== undefined) {
+    const waitsFor = finalizers.join(", ") || "the API server";
+    return `it is deleted already and waits for ${waitsFor}: get the attacher ${attacher} to work`;
+  }
+  const why = error === undefined ? "" : ` (${error})`;
+  return `manual: see what the attacher ${attacher} logs${why}; it keeps trying`;
+}
+
+function adviceOnHolder({ node, deleting, state }: Holder): string {
+  const first = `it must be detached from ${node} first`;
+  if (deleting) return `${first}, which is asked for: see what the attacher logs`;
+  if (state === undefined) return `${first}: see kubectl describe node ${node}`;
+  const forced = "the attach/detach controller does that by force six minutes after the pods there are deleted";
+  if (state.kind === "gone") return `${first}, which is gone: ${forced}`;
+  if (!state.ready)
+    return `${first}, which is not Ready: ${forced}; or at once with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which destroys data unless ${node} is powered off for certain`;
+  if (state.inUse)
+    return `${first}, where it is in use: end the pods there${state.cordoned ? " (drain the node)" : ""}`;
+  return `${first}, where it is not in use: see what kube-controller-manager logs`;
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
+}
