@@ -6,9 +6,9 @@ import { type Detected, type Finding, podOf, subjectKey } from "../evidence/find
 import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { recogniseLevel } from "../explain/recognise.ts";
 import { printable } from "../host/text.ts";
 import type { LogLine, PodEvent } from "../node/types/snapshot.ts";
+import { recogniseLevel } from "./explain/recognise.ts";
 
 /** What was detected, and its class. */
 export interface Named {

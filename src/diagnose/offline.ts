@@ -7,8 +7,7 @@ import { absent, failed, read, type Source } from "../host/source.ts";
 import type { OfflineFacts } from "../node/types/offline.ts";
 import type { ContainerdFacts } from "../node/types/runtime.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
-import { adviceFor } from "./advice.ts";
-import type { Diagnosis } from "./diagnose.ts";
+import { adviceFor, type Diagnosis } from "./diagnose.ts";
 import { toFinding } from "./from-logs.ts";
 
 export interface OfflineScan {

@@ -2,11 +2,11 @@
 import * as v from "valibot";
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
-import { explainText } from "../explain/lines.ts";
-import type { Match } from "../explain/recognise.ts";
+import { explainText } from "../diagnose/explain/lines.ts";
+import type { Match } from "../diagnose/explain/recognise.ts";
 import { type NodeReport, NodeReportSchema } from "../report/node-report.ts";
 
-export type { Match } from "../explain/recognise.ts";
+export type { Match } from "../diagnose/explain/recognise.ts";
 export type { NodeReport, ReportedAction, ReportedFinding, ReportedPending } from "../report/node-report.ts";
 
 /** What is known about one failure class. */

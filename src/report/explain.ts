@@ -1,6 +1,6 @@
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
-import type { Group } from "../explain/group.ts";
+import type { Group } from "../diagnose/explain/group.ts";
 import type { NamedPod } from "../node/types/ids.ts";
 import { type Column, layOut } from "./columns.ts";
 import { paint, wrap } from "./text.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
-import { adviceFor } from "../../src/diagnose/advice.ts";
+import { adviceFor } from "../../src/diagnose/diagnose.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { snapshotOf } from "../support/snapshot-builder.ts";
 

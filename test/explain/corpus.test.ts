@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { couldConcernSandboxes } from "../../src/classes/index.ts";
-import { explainText } from "../../src/explain/lines.ts";
-import { recognise } from "../../src/explain/recognise.ts";
+import { explainText } from "../../src/diagnose/explain/lines.ts";
+import { recognise } from "../../src/diagnose/explain/recognise.ts";
 import { corpus, negatives, positives } from "./corpus.ts";
 
 describe("the corpus", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { grouper } from "../../src/explain/group.ts";
-import { explainText } from "../../src/explain/lines.ts";
+import { grouper } from "../../src/diagnose/explain/group.ts";
+import { explainText } from "../../src/diagnose/explain/lines.ts";
 
 const lock = (pod: string) =>
   `failed to reserve sandbox name "${pod}_shop_3f8e6c1a_0": name "${pod}_shop_3f8e6c1a_0" is reserved for "abc"`;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
-import { explainText } from "../../src/explain/lines.ts";
-import { normalise, recognise } from "../../src/explain/recognise.ts";
-import { subjectOf } from "../../src/explain/subject.ts";
+import { subjectOf } from "../../src/diagnose/explain/group.ts";
+import { explainText } from "../../src/diagnose/explain/lines.ts";
+import { normalise, recognise } from "../../src/diagnose/explain/recognise.ts";
 import { positives } from "./corpus.ts";
 
 const anyLine = fc.oneof(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { explainText } from "../../src/explain/lines.ts";
-import { recognise } from "../../src/explain/recognise.ts";
+import { explainText } from "../../src/diagnose/explain/lines.ts";
+import { recognise } from "../../src/diagnose/explain/recognise.ts";
 import { negatives, positives } from "./corpus.ts";
 
 type Variant = (line: string) => string;

@@ -1,6 +1,6 @@
 import { classById } from "../../classes/index.ts";
+import { recognise } from "../../diagnose/explain/recognise.ts";
 import { type Reason, reason } from "../../evidence/finding.ts";
-import { recognise } from "../../explain/recognise.ts";
 
 /** A lock that is held briefly, or a network namespace that another stop has just unmounted: worth a retry. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;

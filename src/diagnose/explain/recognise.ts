@@ -1,7 +1,7 @@
-import type { Signature } from "../classes/failure-class.ts";
-import { classes, couldConcernSandboxes } from "../classes/index.ts";
-import type { NamedPod } from "../node/types/ids.ts";
-import { subjectOf } from "./subject.ts";
+import type { Signature } from "../../classes/failure-class.ts";
+import { classes, couldConcernSandboxes } from "../../classes/index.ts";
+import type { NamedPod } from "../../node/types/ids.ts";
+import { subjectOf } from "./group.ts";
 
 /** One class that a line may belong to. Several with `decides` mean that the line alone is ambiguous. */
 export interface Match {

@@ -1,0 +1,198 @@
+import type { NamedPod } from "../../node/types/ids.ts";
+import type { Match } from "./recognise.ts";
+
+/** All records of one class. */
+export interface Group {
+  readonly class: string;
+  readonly confidence: number;
+  readonly count: number;
+  readonly pods: readonly NamedPod[];
+  readonly sandboxIds: readonly string[];
+  /** Other classes that the same lines may belong to, most likely first. */
+  readonly alternatives: readonly string[];
+  readonly decides?: string;
+}
+
+/** Groups any number of records by their first class. */
+export interface Grouper {
+  add(record: readonly Match[]): void;
+  /** The most frequent first. */
+  groups(): readonly Group[];
+}
+
+interface Tally {
+  count: number;
+  surest: Match;
+  alternatives: readonly string[];
+  readonly pods: Map<string, NamedPod>;
+  readonly sandboxIds: Set<string>;
+}
+
+/** More names would not help; the count stays exact. */
+const MAX_NAMES = 1_000;
+
+export function grouper(): Grouper {
+  const tallies = new Map<string, Tally>();
+
+  function add([first, ...others]: readonly Match[]): void {
+    if (first === undefined) return;
+    const tally = tallies.get(first.class) ?? newTally(first);
+    tallies.set(first.class, tally);
+    tally.count += 1;
+    if (tally.count === 1 || first.confidence > tally.surest.confidence) {
+      tally.surest = first;
+      tally.alternatives = others.map((match) => match.class);
+    }
+    const { pod, sandboxId } = first;
+    if (pod && tally.pods.size < MAX_NAMES) tally.pods.set(`${pod.namespace}/${pod.name}`, pod);
+    if (sandboxId !== undefined && tally.sandboxIds.size < MAX_NAMES) tally.sandboxIds.add(sandboxId);
+  }
+
+  function groups(): readonly Group[] {
+    return [...tallies.values()].map(toGroup).toSorted((one, other) => other.count - one.count);
+  }
+
+  return { add, groups };
+}
+
+function newTally(first: Match): Tally {
+  return { count: 0, surest: first, alternatives: [], pods: new Map(), sandboxIds: new Set() };
+}
+
+function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Group {
+  return {
+    class: surest.class,
+    confidence: surest.confidence,
+    count,
+    pods: [...pods.values()],
+    sandboxIds: [...sandboxIds],
+    alternatives,
+    decides: surest.decides,
+  };
+}
+
+/** The sandbox and the podRef in a line, if any. Ids may be short (crictl prints 13 digits). */
+export interface LogSubject {
+  readonly sandboxId?: string;
+  readonly podRef?: NamedPod;
+}
+
+const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
+const UID = "[0-9a-z-]{8,40}";
+const ID = "[0-9a-f]{12,64}(?![0-9a-z_-])";
+
+/** In this order: the holder of a lock or the object of a call comes before other ids in the line. */
+const SANDBOX_IDS: readonly RegExp[] = [
+  new RegExp(`sandbox name \\S{1,400}:? (?:name \\S{1,400} )?is reserved for (${ID})`),
+  new RegExp(`\\(([0-9a-f]{64})\\)`),
+  new RegExp(`in use by (?:sandbox|container) (${ID})`),
+  new RegExp(`(?:for|within|of|in|podRef|stop|stopping|failed) sandbox (?:container |id |task )?(${ID})`),
+  new RegExp(`(?:stop|remove)podsandbox (?:for )?(${ID})`),
+  new RegExp(`podsandboxid[=:]{1,2}\\s?(?:\\{type:\\S{1,20},id:)?(${ID})`),
+  new RegExp(`sandboxid[=: (]{1,3}(${ID})`),
+  new RegExp(`sandbox (?:container )?(${ID})`),
+  new RegExp(`k8s_pod_infra_container_id=(${ID})`),
+  new RegExp(`containerid[=:(]{1,2}(${ID})`),
+  new RegExp(`for id (${ID})`),
+  new RegExp(`_${NAME}/(${ID}) from network`),
+  new RegExp(`-([0-9a-f]{64})-\\w{1,15}\\b`),
+  new RegExp(`/(?:multus|flannel|results)/\\S{0,120}?([0-9a-f]{64})`),
+];
+
+interface PodPattern {
+  readonly pattern: RegExp;
+  readonly read: (match: RegExpExecArray) => NamedPod | undefined;
+}
+
+const PODS: readonly PodPattern[] = [
+  {
+    pattern: new RegExp(`podsandboxmetadata\\{name:(${NAME}),uid:(${UID}),namespace:(${NAME}),attempt:(\\d{1,9}),`),
+    read: ([, name, uid, namespace, attempt]) => podRef(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_pod_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
+    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`sandbox name /?(${NAME})_(${NAME})_(${UID})_(\\d{1,9})(?![0-9a-z_])`),
+    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`container name /?(?:k8s_)?${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}(?![0-9a-z_])`),
+    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`(?:sandbox|podRef name) k8s_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
+    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}`),
+    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`\\bname (${NAME})_(${NAME})_(${UID})_(\\d{1,9}) is reserved`),
+    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_pod_namespace[=\\s](${NAME})[;\\]\\s]{1,3}\\[?k8s_pod_name[=\\s](${NAME})`),
+    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`\\b(${NAME})_(${NAME})\\((${UID})\\)`),
+    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`\\bpod=(${NAME})/(${NAME})`),
+    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`\\[(${NAME})/(${NAME})(?:/(${UID}))?[:\\]]`),
+    read: ([, namespace, name, uid]) => podRef(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`error (?:deleting|adding) (${NAME})_(${NAME})/`),
+    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`(?:teardown|set up|setup|for) podRef (${NAME})_(${NAME})(?![0-9a-z_.-])`),
+    read: ([, name, namespace]) => podRef(namespace, name, undefined, undefined),
+  },
+];
+
+/** Reads a line that normalise() returned. */
+export function subjectOf(text: string): LogSubject {
+  const sandboxId = firstGroup(SANDBOX_IDS, text);
+  const found = firstPod(text);
+  return { sandboxId, podRef: found };
+}
+
+function firstGroup(patterns: readonly RegExp[], text: string): string | undefined {
+  for (const pattern of patterns) {
+    const group = pattern.exec(text)?.[1];
+    if (group !== undefined) return group;
+  }
+  return undefined;
+}
+
+function firstPod(text: string): NamedPod | undefined {
+  for (const { pattern, read } of PODS) {
+    const match = pattern.exec(text);
+    if (match) return read(match);
+  }
+  return undefined;
+}
+
+function podRef(
+  namespace: string | undefined,
+  name: string | undefined,
+  uid: string | undefined,
+  attempt: string | undefined,
+): NamedPod | undefined {
+  if (namespace === undefined || name === undefined) return undefined;
+  return {
+    namespace,
+    name,
+    uid,
+    attempt: attempt === undefined ? undefined : Number(attempt),
+  };
+}
