@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { stateDirLayout } from "../../src/heal/files/state-layout.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
+import { readHistory } from "../../src/heal/journal/reader.ts";
+import { stateDirLayout } from "../../src/heal/state/state-layout.ts";
 import type { LabNode } from "../node.ts";
 
 /** Quarantined files without a journal entry. */

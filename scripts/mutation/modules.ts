@@ -25,9 +25,9 @@ function filesOf(patterns: readonly string[]): readonly string[] {
 export const MODULES: readonly MutatedModule[] = [
   {
     name: "liveness",
-    sources: ["src/liveness/*.ts", "src/heal/execution/prove.ts"],
+    sources: ["src/liveness/*.ts", "src/heal/proof/prove.ts"],
     except: ["src/evidence/liveness-words.ts"],
-    tests: ["test/liveness/*.test.ts", "test/heal/execution/prove.test.ts"],
+    tests: ["test/liveness/*.test.ts", "test/heal/proof/prove.test.ts"],
   },
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },
   {
@@ -41,8 +41,8 @@ export const MODULES: readonly MutatedModule[] = [
     sources: [
       "src/evidence/candidates.ts",
       "src/evidence/pod-presence.ts",
-      "src/heal/execution/turns.ts",
-      "src/heal/execution/storm-brake.ts",
+      "src/heal/proof/turns.ts",
+      "src/heal/proof/storm-brake.ts",
     ],
     tests: [
       "test/evidence/candidates.test.ts",
@@ -51,10 +51,10 @@ export const MODULES: readonly MutatedModule[] = [
       "test/classes/left-behind.test.ts",
       "test/classes/pod-gone.test.ts",
       "test/classes/retention.test.ts",
-      "test/heal/execution/probe-gate.test.ts",
-      "test/heal/execution/semaphore.test.ts",
-      "test/heal/execution/storm-brake.test.ts",
-      "test/heal/execution/turns.test.ts",
+      "test/heal/proof/probe-gate.test.ts",
+      "test/heal/proof/semaphore.test.ts",
+      "test/heal/proof/storm-brake.test.ts",
+      "test/heal/proof/turns.test.ts",
     ],
   },
   {
@@ -63,9 +63,9 @@ export const MODULES: readonly MutatedModule[] = [
     tests: [
       "test/heal/steps/*.test.ts",
       "test/host/poll.test.ts",
-      "test/heal/execution/run-action.test.ts",
-      "test/heal/execution/follow-ups.test.ts",
-      "test/heal/execution/node-ready.test.ts",
+      "test/heal/proof/run-action.test.ts",
+      "test/heal/proof/follow-ups.test.ts",
+      "test/heal/proof/node-ready.test.ts",
     ],
   },
   {
@@ -85,9 +85,9 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "journal-recovery",
     sources: [
-      "src/heal/execution/session.ts",
-      "src/heal/journal/history.ts",
-      "src/heal/journal/recover.ts",
+      "src/heal/session.ts",
+      "src/heal/journal/reader.ts",
+      "src/heal/quarantine/recover.ts",
       "src/heal/journal/unsettled.ts",
       "src/heal/journal/reader.ts",
     ],

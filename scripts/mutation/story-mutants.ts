@@ -220,12 +220,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "a full disk is neither checked for nor recognised in an error",
     edits: [
       {
-        file: "src/heal/files/disk-space.ts",
+        file: "src/heal/state/durable-files.ts",
         from: "  try {\n    const stats",
         to: "  try {\n    if (needed) return ok(undefined);\n    const stats",
       },
       {
-        file: "src/heal/files/disk-space.ts",
+        file: "src/heal/state/durable-files.ts",
         from: 'return code === "ENOSPC" || code === "EDQUOT" ?',
         to: 'return code === "EDQUOT" ?',
       },

@@ -17,7 +17,7 @@ const UNSEEN_SYNC =
   "a sync; what a power cut brings back of entries that the journal calls pruned, the next prune deletes";
 
 export const EQUIVALENT: readonly Equivalent[] = [
-  { file: "src/heal/execution/prove.ts", change: '"the runtime is not containerd" -> ""', reason: REASON_UNUSED },
+  { file: "src/heal/proof/prove.ts", change: '"the runtime is not containerd" -> ""', reason: REASON_UNUSED },
   { file: "src/evidence/stored.ts", change: '"the runtime does not run" -> ""', reason: REASON_UNUSED },
   { file: "src/evidence/liveness.ts", change: '[] -> ["Stryker was here"]', reason: NO_SUCH_ID },
   { file: "src/plan/policy.ts", change: "createdAt !== ZERO_TIME -> true", reason: NEVER_NEWEST },
@@ -46,33 +46,33 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   { file: "src/plan/obstacles.ts", change: "unfinished.size === 0 -> false", reason: SAVES_WORK },
   {
-    file: "src/heal/execution/turns.ts",
+    file: "src/heal/proof/turns.ts",
     change: "impatient.shift()?.() -> impatient.shift()()",
     reason: "the loop has checked that there is one",
   },
   {
-    file: "src/heal/execution/turns.ts",
+    file: "src/heal/proof/turns.ts",
     change: "waiting.shift()?.() -> waiting.shift()()",
     reason: "the loop has checked that there is one",
   },
   {
-    file: "src/heal/execution/storm-brake.ts",
+    file: "src/heal/proof/storm-brake.ts",
     change: '"no answer" -> ""',
     reason: "counted beside ids of classes, and none of them is empty",
   },
-  { file: "src/heal/execution/session.ts", change: "{ settledAs: undefined } -> {}", reason: "both are undefined" },
+  { file: "src/heal/session.ts", change: "{ settledAs: undefined } -> {}", reason: "both are undefined" },
   {
-    file: "src/heal/execution/session.ts",
+    file: "src/heal/session.ts",
     change: "options.by === undefined -> false",
     reason: "an undefined field is not written",
   },
   {
-    file: "src/heal/journal/history.ts",
+    file: "src/heal/journal/reader.ts",
     change: 'entry.event === "resumed" -> false',
     reason: "`resumed` has no id, so no record is known under it",
   },
   {
-    file: "src/heal/journal/history.ts",
+    file: "src/heal/journal/reader.ts",
     change: '"resumed" -> ""',
     reason: "`resumed` has no id, so no record is known under it",
   },
@@ -88,9 +88,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: '[] -> ["Stryker was here"]',
     reason: "where the directory is missing, so is every file in it",
   },
-  { file: "src/heal/journal/recover.ts", change: "parent !== undefined -> true", reason: NO_DIRECTORY },
-  { file: "src/heal/journal/recover.ts", change: 'settled.how !== "completed" -> true', reason: NOT_EMPTY },
-  { file: "src/heal/journal/recover.ts", change: '"completed" -> ""', reason: NOT_EMPTY },
+  { file: "src/heal/quarantine/recover.ts", change: "parent !== undefined -> true", reason: NO_DIRECTORY },
+  { file: "src/heal/quarantine/recover.ts", change: 'settled.how !== "completed" -> true', reason: NOT_EMPTY },
+  { file: "src/heal/quarantine/recover.ts", change: '"completed" -> ""', reason: NOT_EMPTY },
   {
     file: "src/heal/journal/unsettled.ts",
     change: '"" -> "Stryker was here!"',
@@ -103,10 +103,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   { file: "src/heal/quarantine/inventory.ts", change: "ids.length === 0 -> false", reason: SAVES_WORK },
   { file: "src/heal/quarantine/move-away.ts", change: 'moved === "changed" -> true', reason: NOT_EMPTY },
-  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> true", reason: UNSEEN_SYNC },
-  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> false", reason: UNSEEN_SYNC },
-  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length >= 0", reason: UNSEEN_SYNC },
-  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length <= 0", reason: UNSEEN_SYNC },
+  { file: "src/heal/quarantine/inventory.ts", change: "outcomes.length > 0 -> true", reason: UNSEEN_SYNC },
+  { file: "src/heal/quarantine/inventory.ts", change: "outcomes.length > 0 -> false", reason: UNSEEN_SYNC },
+  {
+    file: "src/heal/quarantine/inventory.ts",
+    change: "outcomes.length > 0 -> outcomes.length >= 0",
+    reason: UNSEEN_SYNC,
+  },
+  {
+    file: "src/heal/quarantine/inventory.ts",
+    change: "outcomes.length > 0 -> outcomes.length <= 0",
+    reason: UNSEEN_SYNC,
+  },
   {
     file: "src/host/poll.ts",
     change: "performance.now() < deadline -> performance.now() <= deadline",

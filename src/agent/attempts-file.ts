@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../heal/files/durable-files.ts";
-import { openStateDir } from "../heal/files/state-dir.ts";
-import { readStateDocument } from "../heal/files/state-document.ts";
+import { writeDurably } from "../heal/state/durable-files.ts";
+import { openStateDir, readStateDocument } from "../heal/state/state-dir.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";

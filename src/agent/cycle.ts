@@ -1,8 +1,8 @@
 import { reason } from "../evidence/finding.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
-import type { ActionResult } from "../heal/execution/run-action.ts";
-import type { Outcome, Refusal } from "../heal/outcome.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
+import type { ActionResult } from "../heal/run-action.ts";
+import type { Outcome, Refusal } from "../heal/state/outcome.ts";
 import { describeError } from "../host/source.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";

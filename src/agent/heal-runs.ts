@@ -1,7 +1,6 @@
 import { didInWords } from "../evidence/step.ts";
 import { parseEntry } from "../heal/journal/entry.ts";
-import { foldHistory, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
-import type { JournalItem } from "../heal/journal/reader.ts";
+import { foldHistory, type HistoryRecord, isUndoable, type JournalItem } from "../heal/journal/reader.ts";
 import type { HealItem, HealRun } from "./state.ts";
 
 const MAX_RUNS = 20;

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import { stateDirLayout } from "../heal/files/state-layout.ts";
+import { stateDirLayout } from "../heal/state/state-layout.ts";
 import { errorCode } from "../host/source.ts";
 import { runsIn } from "./heal-runs.ts";
 import type { Store } from "./store.ts";

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
-import { findStateDir } from "../heal/files/state-dir.ts";
 import { timeOf } from "../heal/journal/entry.ts";
-import type { HistoryRecord } from "../heal/journal/history.ts";
-import { quarantineIds } from "../heal/quarantine/inventory.ts";
-import { pruneQuarantine } from "../heal/quarantine/prune.ts";
+import type { HistoryRecord } from "../heal/journal/reader.ts";
+import { pruneQuarantine, quarantineIds } from "../heal/quarantine/inventory.ts";
+import { openHealSession, type SessionOptions } from "../heal/session.ts";
+import { findStateDir } from "../heal/state/state-dir.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { podOf } from "../evidence/finding.ts";
 import { isFailing } from "../evidence/pending.ts";
-import type { ActionResult } from "../heal/execution/run-action.ts";
+import type { ActionResult } from "../heal/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { doneInWords } from "../report/step-words.ts";

@@ -1,5 +1,5 @@
 import { open, rename } from "node:fs/promises";
-import { unlinkIfThere } from "../heal/files/durable-files.ts";
+import { unlinkIfThere } from "../heal/state/durable-files.ts";
 import { describeError } from "../host/source.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
 import type { Watched } from "./store.ts";

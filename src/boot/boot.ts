@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { classById, classes } from "../classes/index.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
-import { writeDurably } from "../heal/files/durable-files.ts";
+import { writeDurably } from "../heal/state/durable-files.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import { readMetadataFile } from "../node/metadata.ts";
 import { observeOffline } from "../node/observe-offline.ts";

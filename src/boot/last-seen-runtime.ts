@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../heal/files/durable-files.ts";
+import { writeDurably } from "../heal/state/durable-files.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
 import type { Runtime } from "../node/types/runtime.ts";

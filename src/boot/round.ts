@@ -4,9 +4,9 @@ import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.t
 import { offlineDiagnosis, offlineSnapshot } from "../diagnose/offline.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { brokenInWords, isBroken, stepToQuarantine } from "../evidence/sandbox-detected.ts";
-import { absentRuntime } from "../heal/execution/runtime-access.ts";
-import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type Healing, type RunOptions, run } from "../heal/pipeline.ts";
+import { DEFAULT_WAITS } from "../heal/proof/fresh-facts.ts";
+import { absentRuntime } from "../heal/proof/runtime-access.ts";
 import { absent, valueOr } from "../host/source.ts";
 import { readCni } from "../node/cni-facts.ts";
 import { readBoot } from "../node/process-table.ts";

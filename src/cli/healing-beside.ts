@@ -1,5 +1,5 @@
 import { findLiveRun, sandboxesUnderWay, type UnderWay } from "../heal/journal/in-flight.ts";
-import { type LiveRun, ownIdentity } from "../heal/locks/run-lock.ts";
+import { type LiveRun, ownIdentity } from "../heal/state/run-lock.ts";
 import { asBeingHealed } from "../report/being-healed.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 

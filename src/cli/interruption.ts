@@ -1,4 +1,4 @@
-import type { Interruption } from "../heal/execution/waits.ts";
+import type { Interruption } from "../heal/proof/fresh-facts.ts";
 import type { Io } from "./io.ts";
 
 /** An interrupted network plugin may leave incomplete work: calls in flight get this much time to end. */

@@ -1,6 +1,6 @@
-import type { SessionOptions } from "../heal/execution/session.ts";
 import type { Actor } from "../heal/journal/entry.ts";
-import { ownIdentity } from "../heal/locks/run-lock.ts";
+import type { SessionOptions } from "../heal/session.ts";
+import { ownIdentity } from "../heal/state/run-lock.ts";
 import { type NodeSettings, stateDirOf } from "./settings/read.ts";
 
 /** How long to wait for another unghost that is changing this node. */

@@ -7,19 +7,14 @@ import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
-import type { ActionResult } from "./execution/run-action.ts";
-import { type PlanTools, runPlan } from "./execution/run-plan.ts";
-import {
-  cniBinDirsOf,
-  openRuntime,
-  type RuntimeAccess,
-  type RuntimeAccessOptions,
-} from "./execution/runtime-access.ts";
-import { type HealSession, openHealSession, type SessionOptions } from "./execution/session.ts";
-import { stormBrake } from "./execution/storm-brake.ts";
-import { DEFAULT_WAITS, type Interruption, uninterrupted, type Waits } from "./execution/waits.ts";
-import type { Recovery } from "./journal/recover.ts";
-import { type Outcome, ok } from "./outcome.ts";
+import { DEFAULT_WAITS, type Interruption, uninterrupted, type Waits } from "./proof/fresh-facts.ts";
+import { cniBinDirsOf, openRuntime, type RuntimeAccess, type RuntimeAccessOptions } from "./proof/runtime-access.ts";
+import { stormBrake } from "./proof/storm-brake.ts";
+import type { Recovery } from "./quarantine/recover.ts";
+import type { ActionResult } from "./run-action.ts";
+import { type PlanTools, runPlan } from "./run-plan.ts";
+import { type HealSession, openHealSession, type SessionOptions } from "./session.ts";
+import { type Outcome, ok } from "./state/outcome.ts";
 
 /** How the command line, the boot hook and the agent heal: where to scan, what is allowed, where to report. */
 export interface RunOptions extends ScanOptions {

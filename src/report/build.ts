@@ -2,7 +2,7 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
 import type { Finding } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { ActionResult } from "../heal/execution/run-action.ts";
+import type { ActionResult } from "../heal/run-action.ts";
 import type { Source } from "../host/source.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
 import type { PodRef } from "../node/types/ids.ts";

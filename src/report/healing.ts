@@ -1,6 +1,6 @@
 import { reason } from "../evidence/finding.ts";
-import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Healing } from "../heal/pipeline.ts";
+import type { ActionResult } from "../heal/run-action.ts";
 import type { LeftAlone } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
 import { buildReport, withHealing } from "./build.ts";

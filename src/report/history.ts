@@ -1,7 +1,6 @@
 import { doneTo } from "../evidence/step.ts";
 import { stringify } from "../heal/journal/entry.ts";
-import { type History, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
-import type { JournalProblem } from "../heal/journal/reader.ts";
+import { type History, type HistoryRecord, isUndoable, type JournalProblem } from "../heal/journal/reader.ts";
 import { printable } from "../host/text.ts";
 import { type Column, layOut } from "./columns.ts";
 import { shortAge } from "./short-age.ts";

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import { podOf } from "../evidence/finding.ts";
-import type { ActionResult } from "../heal/execution/run-action.ts";
+import type { ActionResult } from "../heal/run-action.ts";
 import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./columns.ts";

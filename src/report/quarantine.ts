@@ -1,6 +1,5 @@
-import { isUndoable } from "../heal/journal/history.ts";
-import type { KeepCode, QuarantineEntry } from "../heal/quarantine/inventory.ts";
-import type { KeptEntry, Pruned } from "../heal/quarantine/prune.ts";
+import { isUndoable } from "../heal/journal/reader.ts";
+import type { KeepCode, KeptEntry, Pruned, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import { printable } from "../host/text.ts";
 import { type Column, layOut } from "./columns.ts";
 import { podOrTarget, targetOf } from "./history.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
-import { refuse } from "../../src/heal/outcome.ts";
+import { refuse } from "../../src/heal/state/outcome.ts";
 import { failed } from "../../src/host/source.ts";
 import { actingAgent, healing } from "./acting-agent.ts";
 import { CLASS, GHOST, kinds, standing, WITH_GHOST, withClass } from "./node-with-ghost.ts";

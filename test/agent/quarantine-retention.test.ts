@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { keepQuarantineRetention } from "../../src/agent/quarantine-retention.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
-import { identifyFile } from "../../src/heal/files/file-identity.ts";
+import { identifyFile } from "../../src/heal/quarantine/file-identity.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, sessionOf, valueOf, WHY } from "../heal/heal-fixture.ts";
 
@@ -88,7 +88,7 @@ test("setting the clock forward while the agent runs ages nothing", async () => 
 });
 
 test("does not wait for a run that holds the lock", async () => {
-  const { openHealSession } = await import("../../src/heal/execution/session.ts");
+  const { openHealSession } = await import("../../src/heal/session.ts");
   const other = await openHealSession(sessionOf(shop.stateDir.root));
   expect(other.ok).toBe(true);
   try {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { healRound, type RoundOptions, withoutRuntime } from "../../src/boot/round.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
+import { readHistory } from "../../src/heal/journal/reader.ts";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
 import { sessionOf } from "../heal/heal-fixture.ts";
 import { AT_ONCE, idOf } from "../support/snapshot-builder.ts";

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
+import { readHistory } from "../../src/heal/journal/reader.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, WHY } from "../heal/heal-fixture.ts";
 

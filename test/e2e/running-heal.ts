@@ -2,7 +2,7 @@ import type { CommandResult } from "../../lab/command.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { processesOf } from "../../lab/node-processes.ts";
 import { until } from "../../lab/poll.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
+import { readHistory } from "../../src/heal/journal/reader.ts";
 import { AT_ONCE, unghostIn } from "./healed-node.ts";
 import { UNGHOST } from "./unghost.ts";
 

@@ -3,7 +3,7 @@ import { orderAtGate } from "../../lab/cni-gate.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import { runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
+import { readHistory } from "../../src/heal/journal/reader.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { expectGone } from "./healed-node.ts";

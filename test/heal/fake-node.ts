@@ -1,15 +1,15 @@
-import type { FreshFacts } from "../../src/heal/execution/fresh-facts.ts";
-import type { RuntimeAccess } from "../../src/heal/execution/runtime-access.ts";
-import type { Turn } from "../../src/heal/execution/turns.ts";
+import type { HealContext } from "../../src/heal/journal/journal.ts";
+import { type HistoryRecord, readHistory } from "../../src/heal/journal/reader.ts";
 import {
   DEFAULT_WAITS,
+  type FreshFacts,
   type Interruption,
   type Sleep,
   uninterrupted,
   type Waits,
-} from "../../src/heal/execution/waits.ts";
-import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
-import type { HealContext } from "../../src/heal/journal/journal.ts";
+} from "../../src/heal/proof/fresh-facts.ts";
+import type { RuntimeAccess } from "../../src/heal/proof/runtime-access.ts";
+import type { Turn } from "../../src/heal/proof/turns.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
 import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { JournalAction } from "../../src/evidence/step.ts";
-import type { SessionOptions } from "../../src/heal/execution/session.ts";
-import { type FileIdentity, identifyFile } from "../../src/heal/files/file-identity.ts";
-import { openStateDir } from "../../src/heal/files/state-dir.ts";
 import { type JournalId, journalIds } from "../../src/heal/journal/entry.ts";
 import { type HealContext, type JournalOptions, openJournal } from "../../src/heal/journal/journal.ts";
-import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
+import { type FileIdentity, identifyFile } from "../../src/heal/quarantine/file-identity.ts";
+import type { SessionOptions } from "../../src/heal/session.ts";
+import { ownIdentity } from "../../src/heal/state/run-lock.ts";
+import { openStateDir } from "../../src/heal/state/state-dir.ts";
 
 /** A clock that starts at a fixed time and advances by a second at each read. */
 export function steppingClock(): () => Date {

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { openHealSession } from "../../src/heal/execution/session.ts";
-import { stateDirLayout } from "../../src/heal/files/state-layout.ts";
-import { isOpen, readHistory } from "../../src/heal/journal/history.ts";
-import type { Recovery } from "../../src/heal/journal/recover.ts";
+import { isOpen, readHistory } from "../../src/heal/journal/reader.ts";
+import type { Recovery } from "../../src/heal/quarantine/recover.ts";
+import { openHealSession } from "../../src/heal/session.ts";
+import { stateDirLayout } from "../../src/heal/state/state-layout.ts";
 import { otherFileSystem, sessionOf, valueOf } from "./heal-fixture.ts";
 
 const FILES = 12;

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
-import type { ActionResult } from "../../src/heal/execution/run-action.ts";
+import type { ActionResult } from "../../src/heal/run-action.ts";
 import { progress } from "../../src/report/progress.ts";
 import { actionOn } from "../agent/planned-action.ts";
 

@@ -1,6 +1,6 @@
 import type { Finding } from "../../evidence/finding.ts";
-import type { ActionOutcome, ActionResult } from "../../heal/execution/run-action.ts";
-import { sha256Of } from "../../heal/files/file-identity.ts";
+import { sha256Of } from "../../heal/quarantine/file-identity.ts";
+import type { ActionOutcome, ActionResult } from "../../heal/run-action.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 

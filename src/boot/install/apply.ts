@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, open, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { syncDirectory } from "../../heal/files/durable-files.ts";
+import { syncDirectory } from "../../heal/state/durable-files.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { errorCode } from "../../host/source.ts";
 import type { InstallEntry } from "./files.ts";

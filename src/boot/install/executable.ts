@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { sha256 } from "../../heal/files/file-identity.ts";
+import { sha256 } from "../../heal/quarantine/file-identity.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { errorCode } from "../../host/source.ts";
 

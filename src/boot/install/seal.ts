@@ -1,4 +1,4 @@
-import { sha256Of } from "../../heal/files/file-identity.ts";
+import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 
 const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`.";
 const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;

@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { findStateDir } from "../../heal/files/state-dir.ts";
-import { isKernelLocked } from "../../heal/locks/kernel-lock.ts";
-import { type Outcome, ok, refuse } from "../../heal/outcome.ts";
+import { isKernelLocked } from "../../heal/state/kernel-lock.ts";
+import { type Outcome, ok, refuse } from "../../heal/state/outcome.ts";
+import { findStateDir } from "../../heal/state/state-dir.ts";
 import { errorCode } from "../../host/source.ts";
 import { receiptPath } from "./files.ts";
 import type { HostFiles } from "./host-files.ts";

@@ -4,7 +4,7 @@ import { logEvents, openLog } from "../../agent/log.ts";
 import { initialState } from "../../agent/state.ts";
 import { openStore } from "../../agent/store.ts";
 import { readTimeline } from "../../agent/timeline-file.ts";
-import { acquireAgentLock } from "../../heal/locks/run-lock.ts";
+import { acquireAgentLock } from "../../heal/state/run-lock.ts";
 import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { classes } from "../../classes/index.ts";
-import { stateDirLayout } from "../../heal/files/state-layout.ts";
-import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/history.ts";
+import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/reader.ts";
+import { stateDirLayout } from "../../heal/state/state-layout.ts";
 import { printable } from "../../host/text.ts";
 import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/natural-order.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
 import { type BootReport, readBootReport } from "../../boot/boot-report.ts";
-import { findStateDir } from "../../heal/files/state-dir.ts";
-import { type History, readHistory } from "../../heal/journal/history.ts";
+import { type History, readHistory } from "../../heal/journal/reader.ts";
+import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/format.ts";

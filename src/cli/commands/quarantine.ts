@@ -1,8 +1,12 @@
 import { buildCommand } from "@stricli/core";
-import { openHealSession } from "../../heal/execution/session.ts";
-import { findStateDir } from "../../heal/files/state-dir.ts";
-import { listQuarantine, type QuarantineEntry } from "../../heal/quarantine/inventory.ts";
-import { choosePrunable, pruneQuarantine } from "../../heal/quarantine/prune.ts";
+import {
+  choosePrunable,
+  listQuarantine,
+  pruneQuarantine,
+  type QuarantineEntry,
+} from "../../heal/quarantine/inventory.ts";
+import { openHealSession } from "../../heal/session.ts";
+import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
 import { formatDocument } from "../../report/format.ts";
 import {

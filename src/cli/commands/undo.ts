@@ -1,8 +1,8 @@
 import { buildCommand } from "@stricli/core";
-import { openHealSession, type SessionOptions } from "../../heal/execution/session.ts";
-import { findStateDir } from "../../heal/files/state-dir.ts";
-import type { Recovery } from "../../heal/journal/recover.ts";
+import type { Recovery } from "../../heal/quarantine/recover.ts";
 import { type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
+import { openHealSession, type SessionOptions } from "../../heal/session.ts";
+import { findStateDir } from "../../heal/state/state-dir.ts";
 import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/format.ts";
 import type { OutputFormat } from "../../report/output-format.ts";

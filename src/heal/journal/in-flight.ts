@@ -1,7 +1,6 @@
-import { findStateDir } from "../files/state-dir.ts";
-import { type LiveRun, liveRun, type ProcessIdentity } from "../locks/run-lock.ts";
-import { foldHistory, type HistoryRecord } from "./history.ts";
-import { readJournal } from "./reader.ts";
+import { type LiveRun, liveRun, type ProcessIdentity } from "../state/run-lock.ts";
+import { findStateDir } from "../state/state-dir.ts";
+import { foldHistory, type HistoryRecord, readJournal } from "./reader.ts";
 
 /** The entry of the currently running heal about one sandbox. */
 export interface UnderWay {

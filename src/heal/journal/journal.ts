@@ -3,9 +3,9 @@ import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { JournalAction } from "../../evidence/step.ts";
 import { describeError } from "../../host/source.ts";
-import { syncDirectory } from "../files/durable-files.ts";
-import type { StateDir } from "../files/state-layout.ts";
-import { type Outcome, ok, refuse } from "../outcome.ts";
+import { syncDirectory } from "../state/durable-files.ts";
+import { type Outcome, ok, refuse } from "../state/outcome.ts";
+import type { StateDir } from "../state/state-layout.ts";
 import {
   type Actor,
   type DoneOutcome,

@@ -3,10 +3,9 @@ import { type FileHandle, open, readdir, rename, unlink } from "node:fs/promises
 import { dirname } from "node:path";
 import { splitLines } from "../../host/safe-fs.ts";
 import { errorCode } from "../../host/source.ts";
-import { syncDirectory } from "../files/durable-files.ts";
-import type { StateDir } from "../files/state-layout.ts";
-import { isOpen, readHistory } from "./history.ts";
-import { chunksOf, MAX_LINE_BYTES } from "./reader.ts";
+import { syncDirectory } from "../state/durable-files.ts";
+import type { StateDir } from "../state/state-layout.ts";
+import { chunksOf, isOpen, MAX_LINE_BYTES, readHistory } from "./reader.ts";
 
 /**
  * Renames journal to journal.1, journal.1 to journal.2 and so on. The oldest file is dropped, except for entries that

@@ -1,8 +1,7 @@
 import type { RawLine } from "../../host/safe-fs.ts";
 import { parseJson } from "../../host/text.ts";
-import { findStateDir } from "../files/state-dir.ts";
-import { foldHistory, type HistoryRecord } from "./history.ts";
-import { readJournal } from "./reader.ts";
+import { findStateDir } from "../state/state-dir.ts";
+import { foldHistory, type HistoryRecord, readJournal } from "./reader.ts";
 
 /** The start of every entry with an id. A line of any other form is parsed completely. */
 const HEAD = /^\{"event":"([a-z]{1,12})","id":"([0-9a-z-]{1,20})"/;

@@ -2,12 +2,10 @@ import { link, mkdir, rename, rmdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
 import { errorCode } from "../../host/source.ts";
-import { copyFileSafely } from "../files/copy-file.ts";
-import { syncDirectory } from "../files/durable-files.ts";
-import { hasContent, identify, sameIdentity } from "../files/file-identity.ts";
-import type { HeldDirectory } from "../files/held-directory.ts";
-import type { StateDir } from "../files/state-layout.ts";
 import type { JournalId } from "../journal/entry.ts";
+import { syncDirectory } from "../state/durable-files.ts";
+import type { StateDir } from "../state/state-layout.ts";
+import { copyFileSafely, type HeldDirectory, hasContent, identify, sameIdentity } from "./file-identity.ts";
 
 /**
  * - `moved`: the file is in quarantine and nowhere else.

@@ -1,21 +1,22 @@
 import { basename, dirname } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
 import { describeError } from "../../host/source.ts";
+import type { JournalId } from "../journal/entry.ts";
+import type { HealContext, Intent } from "../journal/journal.ts";
+import { type Outcome, ok, type Refusal, refuse } from "../state/outcome.ts";
 import {
   canonicalPath,
   type FileIdentity,
+  type HeldDirectory,
   hashOf,
+  holdDirectory,
   identify,
   kindInWords,
   openForReading,
   sameIdentity,
-} from "../files/file-identity.ts";
-import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
-import type { JournalId } from "../journal/entry.ts";
-import type { HealContext, Intent } from "../journal/journal.ts";
-import { type QuarantineAction, settleQuarantine } from "../journal/recover.ts";
-import { type Outcome, ok, type Refusal, refuse } from "../outcome.ts";
+} from "./file-identity.ts";
 import { moveAway, placesOf } from "./move-away.ts";
+import { type QuarantineAction, settleQuarantine } from "./recover.ts";
 
 export interface QuarantineRequest extends Omit<Intent, "action"> {
   /** As the node names it. */

@@ -2,17 +2,15 @@ import { link, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileState } from "../../evidence/journal-action.ts";
 import { describeError, errorCode } from "../../host/source.ts";
-import { copyFileSafely } from "../files/copy-file.ts";
-import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
-import { hasContent, identify } from "../files/file-identity.ts";
-import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
-import type { StateDir } from "../files/state-layout.ts";
 import type { JournalId } from "../journal/entry.ts";
-import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
 import type { HealContext } from "../journal/journal.ts";
-import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
-import type { Refusal } from "../outcome.ts";
+import { type HistoryRecord, isUndoable, readHistory } from "../journal/reader.ts";
+import { syncDirectory, unlinkIfThere } from "../state/durable-files.ts";
+import type { Refusal } from "../state/outcome.ts";
+import type { StateDir } from "../state/state-layout.ts";
+import { copyFileSafely, type HeldDirectory, hasContent, holdDirectory, identify } from "./file-identity.ts";
 import { giveBack, type Places, placesOf, removeEntryDirectory } from "./move-away.ts";
+import { type QuarantineAction, settleUndo } from "./recover.ts";
 
 /**
  * - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message states

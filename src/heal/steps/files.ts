@@ -21,6 +21,8 @@ import {
 import { parseLease } from "../../node/host-local.ts";
 import type { CniConfig } from "../../node/types/cni.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
+import type { HealContext, Journal } from "../journal/journal.ts";
+import type { Waits } from "../proof/fresh-facts.ts";
 import {
   findReference,
   notDead,
@@ -28,13 +30,11 @@ import {
   proveDead,
   type ReferenceTools,
   stillReferenced,
-} from "../execution/prove.ts";
-import type { Waits } from "../execution/waits.ts";
-import { canonicalPath, identifyFile, sha256Of } from "../files/file-identity.ts";
-import type { HealContext, Journal } from "../journal/journal.ts";
-import { removeMarker } from "../journal/recover.ts";
-import { withFlock } from "../locks/kernel-lock.ts";
+} from "../proof/prove.ts";
+import { canonicalPath, identifyFile, sha256Of } from "../quarantine/file-identity.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
+import { removeMarker } from "../quarantine/recover.ts";
+import { withFlock } from "../state/kernel-lock.ts";
 import {
   fileRefused,
   journalRefused,

@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { LeaseRef, StepOf } from "../../evidence/step.ts";
 import { failureOf, runChild } from "../../host/child.ts";
+import { mapLimited } from "../../host/map-limited.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError } from "../../host/source.ts";
@@ -11,22 +12,40 @@ import { property } from "../../host/text.ts";
 import { provePath } from "../../host/trusted-path.ts";
 import { judgeResult, parseResultName } from "../../node/cni-files.ts";
 import { parseLease } from "../../node/host-local.ts";
-import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { findReference, type ReferenceTools, stillReferenced } from "../execution/prove.ts";
-import { sharedCause } from "../execution/storm-brake.ts";
-import type { Waits } from "../execution/waits.ts";
-import { canonicalPath } from "../files/file-identity.ts";
-import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import type { FreshFacts, Waits } from "../proof/fresh-facts.ts";
+import { findReference, type ReferenceTools, stillReferenced } from "../proof/prove.ts";
+import { sharedCause } from "../proof/storm-brake.ts";
+import { canonicalPath } from "../quarantine/file-identity.ts";
 import {
   type CachedNetwork,
   type CniFailure,
   type CniPlace,
   cniDel,
+  incompleteDel,
   parseCachedNetwork,
   replayDel,
-} from "../network/cni-exec.ts";
-import { incompleteDel } from "../network/incomplete-del.ts";
+} from "./cni-exec.ts";
 import { failed, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
+
+export interface ReadyAddressTools {
+  readonly cri: Pick<CriClient, "listPodSandbox" | "podSandboxStatus">;
+  readonly waits: Pick<Waits, "queryMs">;
+}
+
+/** Addresses of running pods, which must not be released, whatever an old record contains. */
+export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<ReadonlySet<string>> {
+  const call = { timeoutMs: tools.waits.queryMs };
+  const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
+  const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));
+  return new Set(
+    statuses.flatMap(({ status }) => [
+      status?.network?.ip ?? "",
+      ...(status?.network?.additionalIps ?? []).map(({ ip }) => ip),
+    ]),
+  );
+}
 
 export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
   readonly hostRoot: string;

@@ -16,8 +16,7 @@ import type { SandboxId } from "../../node/types/ids.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { FreshFacts } from "../execution/fresh-facts.ts";
-import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
+import type { FreshFacts, Interruption, Sleep, Waits } from "../proof/fresh-facts.ts";
 import {
   failed,
   foreignPidNamespace,

@@ -16,8 +16,7 @@ import type { ProcessFacts, ProcessRef, ShimProcess } from "../../node/types/run
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { INTERRUPTED, type Interruption, type Sleep, type Waits } from "../execution/waits.ts";
+import { type FreshFacts, INTERRUPTED, type Interruption, type Sleep, type Waits } from "../proof/fresh-facts.ts";
 import {
   failed,
   foreignPidNamespace,

@@ -1,7 +1,7 @@
 import { type Finding, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
-import type { RecordStore } from "../files/record-store.ts";
 import type { HealContext } from "../journal/journal.ts";
+import type { RecordStore } from "../proof/record-store.ts";
 import { failed, journaled, type Runs, type StepResult } from "./step-result.ts";
 
 export interface RecordTools extends HealContext {

@@ -5,7 +5,8 @@ import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { HealContext } from "../journal/journal.ts";
+import type { FreshFacts, Interruption, Sleep, Waits } from "../proof/fresh-facts.ts";
 import {
   findReference,
   notDead,
@@ -15,14 +16,12 @@ import {
   proveStillDead,
   type ReferenceTools,
   stillReferenced,
-} from "../execution/prove.ts";
-import type { RemovalVerifier } from "../execution/removal-verifier.ts";
-import { isContention, sharedCause } from "../execution/storm-brake.ts";
-import { type Turn, turnKindOf } from "../execution/turns.ts";
-import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
-import { saveLogs } from "../files/save-logs.ts";
-import type { HealContext } from "../journal/journal.ts";
-import type { Refusal } from "../outcome.ts";
+} from "../proof/prove.ts";
+import type { RemovalVerifier } from "../proof/runtime-access.ts";
+import { isContention, sharedCause } from "../proof/storm-brake.ts";
+import { type Turn, turnKindOf } from "../proof/turns.ts";
+import { saveLogs } from "../quarantine/save-logs.ts";
+import type { Refusal } from "../state/outcome.ts";
 import {
   failed,
   held,

@@ -2,11 +2,11 @@ import { type Finding, podOf, type Reason, reason } from "../../evidence/finding
 import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../node/machine.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { ProofLost } from "../execution/prove.ts";
 import type { JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";
-import type { Refusal } from "../outcome.ts";
+import { ProofLost } from "../proof/prove.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
+import type { Refusal } from "../state/outcome.ts";
 
 /**
  * - `done`: executed, and its effect was verified as far as the step itself can.

@@ -4,7 +4,7 @@ import type { ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../../src/agent/policy/attempts.ts";
 import type { Step } from "../../../src/evidence/step.ts";
 import { viewOf } from "../../../src/evidence/view.ts";
-import type { ActionOutcome } from "../../../src/heal/execution/run-action.ts";
+import type { ActionOutcome } from "../../../src/heal/run-action.ts";
 import { AT_ONCE, idOf, recordOf, sandboxOf, snapshotOf } from "../../support/snapshot-builder.ts";
 import { actionOn } from "../planned-action.ts";
 import { after, ask, decisionOf, NOON, ONE, policyWith } from "./questions.ts";

@@ -4,7 +4,7 @@ import { type Decision, type Decisions, decide, type Question } from "../../../s
 import { policyFrom } from "../../../src/cli/settings/policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { viewOf } from "../../../src/evidence/view.ts";
-import type { ActionOutcome } from "../../../src/heal/execution/run-action.ts";
+import type { ActionOutcome } from "../../../src/heal/run-action.ts";
 import { AT_ONCE, snapshotOf } from "../../support/snapshot-builder.ts";
 import { actionOn, CLASS } from "../planned-action.ts";
 

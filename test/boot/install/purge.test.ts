@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
+import { takeKernelLock } from "../../../src/heal/state/kernel-lock.ts";
 import { install, PROGRAM, uninstall } from "./hook-runs.ts";
 import { HOSTS, type ScratchHost, scratchHost } from "./scratch-host.ts";
 

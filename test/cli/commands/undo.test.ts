@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runUndo, type UndoOptions } from "../../../src/cli/commands/undo.ts";
-import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { acquireRunLock, ownIdentity } from "../../../src/heal/state/run-lock.ts";
 import { type HealFixture, makeHealFixture, STOP, steadyRandom, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
 let shop: HealFixture;

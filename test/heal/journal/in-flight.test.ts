@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findLiveRun, sandboxesUnderWay } from "../../../src/heal/journal/in-flight.ts";
-import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
+import { acquireRunLock, ownIdentity } from "../../../src/heal/state/run-lock.ts";
 import { type HealFixture, makeHealFixture, valueOf } from "../heal-fixture.ts";
 
 const own = ownIdentity();

@@ -11,8 +11,8 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { formatEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
 import { type Journal, type JournalOptions, openJournal } from "../../../src/heal/journal/journal.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { type HealFixture, makeHealFixture, STOP, steppingClock, valueOf, WHY } from "../heal-fixture.ts";

@@ -2,8 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JournalAction } from "../../../src/evidence/step.ts";
 import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
-import { foldHistory, isUndoable } from "../../../src/heal/journal/history.ts";
-import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
+import {
+  foldHistory,
+  interpretLines,
+  isUndoable,
+  type JournalItem,
+  MAX_LINE_BYTES,
+} from "../../../src/heal/journal/reader.ts";
 import { splitLines } from "../../../src/host/safe-fs.ts";
 import { STOP, WHY } from "../heal-fixture.ts";
 

@@ -15,11 +15,11 @@ import {
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { JournalAction } from "../../../src/evidence/step.ts";
-import { identify } from "../../../src/heal/files/file-identity.ts";
 import type { JournalId } from "../../../src/heal/journal/entry.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
-import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { identify } from "../../../src/heal/quarantine/file-identity.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
+import { recoverOpenEntries } from "../../../src/heal/quarantine/recover.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { JournalAction } from "../../../src/evidence/step.ts";
-import { stateDirLayout } from "../../../src/heal/files/state-layout.ts";
 import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { unfinishedRemovals } from "../../../src/heal/journal/unsettled.ts";
+import { stateDirLayout } from "../../../src/heal/state/state-layout.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { STOP, WHY } from "../heal-fixture.ts";
 

@@ -14,8 +14,13 @@ import {
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FileState } from "../../../src/evidence/journal-action.ts";
-import { hashOf, identify, openForReading } from "../../../src/heal/files/file-identity.ts";
-import { type HeldDirectory, holdDirectory } from "../../../src/heal/files/held-directory.ts";
+import {
+  type HeldDirectory,
+  hashOf,
+  holdDirectory,
+  identify,
+  openForReading,
+} from "../../../src/heal/quarantine/file-identity.ts";
 import {
   giveBack,
   moveAway,

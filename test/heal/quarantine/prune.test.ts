@@ -2,9 +2,8 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type JournalId, timeOf } from "../../../src/heal/journal/entry.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
-import { listQuarantine } from "../../../src/heal/quarantine/inventory.ts";
-import { pruneQuarantine } from "../../../src/heal/quarantine/prune.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { listQuarantine, pruneQuarantine } from "../../../src/heal/quarantine/inventory.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";

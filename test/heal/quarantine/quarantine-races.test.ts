@@ -11,9 +11,9 @@ import {
 import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { holdDirectory } from "../../../src/heal/files/held-directory.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
 import type { HealContext } from "../../../src/heal/journal/journal.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { holdDirectory } from "../../../src/heal/quarantine/file-identity.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { restoreFile } from "../../../src/heal/quarantine/undo.ts";

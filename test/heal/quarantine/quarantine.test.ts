@@ -16,8 +16,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { identifyFile } from "../../../src/heal/files/file-identity.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { identifyFile } from "../../../src/heal/quarantine/file-identity.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, LAYOUTS, makeHealFixture, valueOf, WHY } from "../heal-fixture.ts";
 

@@ -13,10 +13,10 @@ import {
 import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { readHistory } from "../../../src/heal/journal/history.ts";
-import { type QuarantineAction, settleUndo } from "../../../src/heal/journal/recover.ts";
-import { refuse } from "../../../src/heal/outcome.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { type QuarantineAction, settleUndo } from "../../../src/heal/quarantine/recover.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { refuse } from "../../../src/heal/state/outcome.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { type HealFixture, makeHealFixture, otherFileSystem } from "../heal-fixture.ts";

@@ -12,9 +12,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { identifyFile } from "../../../src/heal/files/file-identity.ts";
 import type { JournalId } from "../../../src/heal/journal/entry.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
+import { identifyFile } from "../../../src/heal/quarantine/file-identity.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { type HealFixture, LAYOUTS, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { symlinkSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { uninterrupted } from "../../../src/heal/execution/waits.ts";
+import { uninterrupted } from "../../../src/heal/proof/fresh-facts.ts";
 import { awaitSocket } from "../../../src/heal/steps/pods.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

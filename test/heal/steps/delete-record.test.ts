@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { recordStore } from "../../../src/heal/files/record-store.ts";
+import { recordStore } from "../../../src/heal/proof/record-store.ts";
 import { RECORD_STEPS } from "../../../src/heal/steps/records.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { fakeContainerd, journalOf } from "../fake-node.ts";

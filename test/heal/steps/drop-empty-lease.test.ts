@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
-import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/proof/fresh-facts.ts";
+import { takeKernelLock } from "../../../src/heal/state/kernel-lock.ts";
 import { dropEmptyLease } from "../../../src/heal/steps/files.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { fakeTools, journalOf } from "../fake-node.ts";

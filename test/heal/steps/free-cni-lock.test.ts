@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/proof/fresh-facts.ts";
 import { freeCniLock } from "../../../src/heal/steps/processes.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState, StatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readHistory } from "../../../src/heal/journal/history.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
 import { multusMarker } from "../../../src/heal/steps/files.ts";
 import type { StepResult } from "../../../src/heal/steps/step-result.ts";
 import { failed } from "../../../src/host/source.ts";

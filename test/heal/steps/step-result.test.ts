@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Finding, reason } from "../../../src/evidence/finding.ts";
-import { readHistory } from "../../../src/heal/journal/history.ts";
+import { readHistory } from "../../../src/heal/journal/reader.ts";
 import { failed, journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";

@@ -1,0 +1,175 @@
+import { join } from "node:path";
+import { reason } from "../../evidence/finding.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { listDirectory } from "../../host/safe-fs.ts";
+import type { Source } from "../../host/source.ts";
+import { parseResultName } from "../../node/cni-files.ts";
+import { readContainerd, readTasks } from "../../node/containerd-facts.ts";
+import { readProcessTable } from "../../node/process-table.ts";
+import { type OurRuntime, readProcesses } from "../../node/processes.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../../node/types/runtime.ts";
+import type { ContainerdClient } from "../../runtime/containerd.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { Container, SandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+
+export type Sleep = (milliseconds: number) => Promise<unknown>;
+
+/** Timeouts of heal. */
+export interface Waits {
+  /** Read-only calls, which answer quickly. */
+  readonly queryMs: number;
+  /** Stop and remove: kubelet waits 2 min, and an aborted DEL is worse than a slow one. */
+  readonly actMs: number;
+  /** How long to wait for kubelet once the obstacle is gone; it retries about every 13 s. */
+  readonly kubeletMs: number;
+  /** How long to wait for a CSI driver's socket: kubelet creates the sandbox, then starts the plugin. */
+  readonly socketMs: number;
+  /** Between SIGTERM and SIGKILL. */
+  readonly termMs: number;
+  /** For the runtime's rollback of a creation after its plugin has ended. */
+  readonly rollbackMs: number;
+  /** How long a running plugin gets to exit before what it may hold is checked. */
+  readonly pluginMs: number;
+}
+
+export const DEFAULT_WAITS: Waits = {
+  queryMs: 10_000,
+  actMs: 130_000,
+  kubeletMs: 45_000,
+  socketMs: 60_000,
+  termMs: 3000,
+  rollbackMs: 5000,
+  pluginMs: 5000,
+};
+
+/** How a run is stopped early. */
+export interface Interruption {
+  /** No further step is started. */
+  readonly stop: AbortSignal;
+  /** Steps in flight are not waited for any longer. */
+  readonly giveUp: AbortSignal;
+}
+
+export const INTERRUPTED = reason("interrupted", "the run was interrupted before it came to this");
+
+/** A run without interruption. */
+export function uninterrupted(): Interruption {
+  return { stop: new AbortController().signal, giveUp: new AbortController().signal };
+}
+
+/**
+ * Facts about the whole node with a maximum age, shared by concurrent proofs. A runtime iterates over all its sandboxes
+ * for every list, however it is filtered, so one list per sandbox would be quadratic.
+ */
+export interface FreshFacts {
+  processes(): Promise<Source<ProcessFacts>>;
+  /** Always read again, for callers that are about to send a signal. */
+  processesNow(): Promise<Source<ProcessFacts>>;
+  /** Undefined if the runtime is not containerd. */
+  tasks(): Promise<readonly Task[] | undefined>;
+  /** Undefined if the runtime is not containerd. */
+  containerd(): Promise<ContainerdFacts | undefined>;
+  /** From the runtime's list; undefined if it is not listed. */
+  sandbox(id: string): Promise<SandboxState | undefined>;
+  containersOf(sandboxId: string): Promise<readonly Container[]>;
+  /** The paths of a sandbox's result files, of any file type. */
+  resultFiles(sandboxId: string): Promise<readonly string[]>;
+  /** Starts to read what every proof needs. */
+  begin(): void;
+  /** Later calls read again. */
+  renew(): void;
+}
+
+export interface FactSources {
+  readonly root: string;
+  /** Missing while it does not run. */
+  readonly runtime?: OurRuntime;
+  readonly cniCacheDirs: readonly string[];
+  readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
+  readonly containerd: ContainerdClient | undefined;
+  readonly queryMs: number;
+}
+
+/** A dead sandbox does not become alive, and no id is reused: a fact of this age is still valid. */
+const FRESH_MS = 500;
+
+export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, queryMs }: FactSources): FreshFacts {
+  const call = { timeoutMs: queryMs };
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  /** One read for all callers while it is in flight or fresh. The age counts from its start. */
+  function shared<T>(readAgain: () => Promise<T>): () => Promise<T> {
+    let reading: Promise<T> | undefined;
+    let startedAt = Number.NEGATIVE_INFINITY;
+    return () => {
+      const now = performance.now();
+      if (reading === undefined || now - startedAt > FRESH_MS || startedAt <= renewedAt) {
+        startedAt = now;
+        reading = readAgain();
+      }
+      return reading;
+    };
+  }
+
+  const sandboxes = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listSandboxStates(call));
+    return listed && new Map(listed.map((sandbox) => [sandbox.id, sandbox]));
+  });
+  const containers = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listContainers(undefined, call));
+    return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
+  });
+  const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
+  async function processesNow(): Promise<Source<ProcessFacts>> {
+    const signal = AbortSignal.timeout(queryMs);
+    const table = await readProcessTable({ root, signal });
+    return await readProcesses({ root, table, runtime, signal });
+  }
+  const processes = shared(processesNow);
+  const tasks = shared(async () => (containerd === undefined ? undefined : await readTasks(containerd, call)));
+  return {
+    processes,
+    processesNow,
+    tasks,
+    containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
+    sandbox: async (id) => {
+      const all = await sandboxes();
+      if (all !== undefined) return all.get(id);
+      return (await cri.listPodSandbox({ id }, call)).find((one) => one.id === id);
+    },
+    containersOf: async (podSandboxId) => {
+      const all = await containers();
+      return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
+    },
+    resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
+    begin: () => {
+      // The caller that needs one of them gets its error.
+      void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
+    },
+    renew: () => {
+      renewedAt = performance.now();
+    },
+  };
+}
+
+function listResultFiles(root: string, cacheDirs: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const bySandbox = new Map<string, string[]>();
+  for (const dir of cacheDirs.map((cacheDir) => join(cacheDir, "results"))) {
+    const listing = listDirectory(resolveOnHost(root, dir, "keep"));
+    for (const { name } of listing.kind === "listed" ? listing.entries : []) {
+      const id = parseResultName(name)?.sandboxId;
+      if (id !== undefined) bySandbox.set(id, [...(bySandbox.get(id) ?? []), `${dir}/${name}`]);
+    }
+  }
+  return bySandbox;
+}
+
+/** Returns undefined if the list exceeds the message limit: then each sandbox is requested alone. */
+async function unlessTooLarge<T>(list: () => Promise<readonly T[]>): Promise<readonly T[] | undefined> {
+  try {
+    return await list();
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "overflow") return undefined;
+    throw error;
+  }
+}

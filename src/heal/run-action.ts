@@ -1,0 +1,211 @@
+import { lstatSync } from "node:fs";
+import { type Finding, type Reason, reason } from "../evidence/finding.ts";
+import { STEPS, type Step, type StepArea, type StepKind, type StepOf } from "../evidence/step.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { MAX_FILE_BYTES } from "../host/safe-fs.ts";
+import type { PlannedAction } from "../plan/plan.ts";
+import type { JournalId } from "./journal/entry.ts";
+import type { FreshFacts, Sleep } from "./proof/fresh-facts.ts";
+import { isContention, type StormBrake } from "./proof/storm-brake.ts";
+import { reasonToPause } from "./proof/turns.ts";
+import type { FileTools } from "./steps/files.ts";
+import type { NetworkTools } from "./steps/networks.ts";
+import type { PodTools } from "./steps/pods.ts";
+import type { ProcessTools } from "./steps/processes.ts";
+import type { RecordTools } from "./steps/records.ts";
+import { SANDBOX_STEPS, type SandboxTools } from "./steps/sandboxes.ts";
+import { attempted, notAPlainFile, type Runs, refused, type StepResult } from "./steps/step-result.ts";
+
+export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
+
+/** The result of one planned action. */
+export interface ActionResult {
+  readonly action: PlannedAction;
+  readonly outcome: ActionOutcome;
+  readonly reason?: string;
+  /** The stable code of the step that ended it, if it has one. */
+  readonly code?: string;
+  readonly journalId?: JournalId;
+  /** The entries that `unghost undo` can revert. */
+  readonly undo?: readonly JournalId[];
+  /** Planned steps without a change: not needed any more, not reached, refused or failed. */
+  readonly undone?: readonly Step[];
+  /** The directory that the logs of removed containers were copied to. */
+  readonly logsSavedTo?: string;
+  readonly seconds: number;
+}
+
+/** The dependencies of its steps. */
+export type ActionTools = StepTools & {
+  readonly facts: Pick<FreshFacts, "resultFiles">;
+  readonly sleep: Sleep;
+};
+
+export interface ActionSurroundings {
+  readonly tools: ActionTools;
+  readonly brake: StormBrake;
+}
+
+/** Delays before a retry after a held lock. */
+const BACK_OFF_MS = [500, 2000] as const;
+
+/** Executes the steps of one action in order, and ends with the first that heals or does not succeed. */
+export async function runAction(action: PlannedAction, surroundings: ActionSurroundings): Promise<ActionResult> {
+  const startedAt = performance.now();
+  const cleanUps: (() => Promise<void>)[] = [];
+  let journalId: JournalId | undefined;
+  const undo: JournalId[] = [];
+  let logsSavedTo: string | undefined;
+  const done = new Set<Step>();
+  let outcome: ActionOutcome = "healed";
+  let why: string | undefined;
+  let code: string | undefined;
+  try {
+    for (const [index, step] of action.steps.entries()) {
+      const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
+      if (objection !== undefined) {
+        outcome = "skipped";
+        ({ code, text: why } = objection);
+        break;
+      }
+      const result = await take(step, action, surroundings);
+      if ("journalId" in result) journalId ??= result.journalId;
+      if (result.kind === "done" || result.kind === "healed") done.add(step);
+      if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
+      if (result.kind === "done") logsSavedTo ??= result.logsSavedTo;
+      if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
+      if (result.kind === "done" && result.effect !== undefined) ({ code, text: why } = result.effect);
+      if (result.kind === "healed") break;
+      if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
+        outcome = result.kind === "held" ? "skipped" : result.kind;
+        why = result.reason;
+        code = result.code;
+        break;
+      }
+    }
+    if (outcome === "healed") {
+      const after = await runFollowUps(action, surroundings, done);
+      why = after.reason ?? why;
+      code = after.code ?? code;
+    }
+  } finally {
+    for (const cleanUp of cleanUps) await cleanUp();
+  }
+  const undone = [...action.steps, ...(action.followUps ?? [])].filter((step) => !done.has(step));
+  return {
+    action,
+    outcome,
+    reason: why,
+    code,
+    journalId,
+    ...(undo.length === 0 ? {} : { undo }),
+    ...(undone.length === 0 ? {} : { undone }),
+    logsSavedTo,
+    seconds: Math.round(performance.now() - startedAt) / 1000,
+  };
+}
+
+/** Runs the follow-ups, which help pods that the finding affected. The finding stays healed; returns what failed. */
+async function runFollowUps(
+  action: PlannedAction,
+  { tools }: ActionSurroundings,
+  done: Set<Step>,
+): Promise<{ readonly reason: string | undefined; readonly code: string | undefined }> {
+  const objections: string[] = [];
+  let code: string | undefined;
+  for (const step of action.followUps ?? []) {
+    if (tools.interruption.stop.aborted) break;
+    const result = await runStep(step, action.finding, tools);
+    if (result.kind === "done") done.add(step);
+    if (result.kind !== "refused" && result.kind !== "failed") continue;
+    code ??= result.code;
+    objections.push("name" in step ? `${step.name}: ${result.reason}` : result.reason);
+    if (step.kind === "await-socket") break;
+  }
+  return { reason: objections.length === 0 ? undefined : objections.join("; "), code };
+}
+
+/**
+ * Why a step is not started. The steps after a removal are exempt: a stopping run still completes what it has started.
+ */
+function objectionTo(step: Step, { tools, brake }: ActionSurroundings): Reason | undefined {
+  return reasonToPause(tools.interruption, callsPlugins(step) ? brake : undefined);
+}
+
+async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSurroundings): Promise<StepResult> {
+  if (!callsPlugins(step)) return await runStep(step, finding, tools);
+  const unreadable = await unreadableEntry(step.sandboxId, tools);
+  if (unreadable !== undefined) return refused(unreadable);
+  for (const pause of BACK_OFF_MS) {
+    const result = await runStep(step, finding, tools);
+    const mayPass = result.kind === "failed" && isContention(result.text ?? "");
+    if (!mayPass || tools.interruption.stop.aborted) return result;
+    await tools.sleep(pause);
+  }
+  return await runStep(step, finding, tools);
+}
+
+/**
+ * Why the runtime must not read this sandbox's result file. On DEL libcni opens it, whatever its type, and reads it
+ * completely: a FIFO blocks the call forever, and gigabytes end up in the runtime's memory.
+ */
+async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<Reason | undefined> {
+  for (const path of await tools.facts.resultFiles(sandboxId)) {
+    const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
+    if (stats === undefined) continue;
+    if (!stats.isFile()) return notAPlainFile(path);
+    if (stats.size > MAX_FILE_BYTES) {
+      return reason(
+        "file-too-large",
+        `${path} has ${stats.size} bytes, and the runtime would read them all. Inspect it, move it away, then heal again.`,
+      );
+    }
+  }
+  return undefined;
+}
+
+/** The dependencies of all steps: each area declares its own part. */
+export type StepTools = SandboxTools & FileTools & ProcessTools & PodTools & NetworkTools & RecordTools;
+
+/** Steps are loaded on demand: most heals only remove, and some load half of Node's library. */
+const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area, StepTools>> } = {
+  sandboxes: () => Promise.resolve(SANDBOX_STEPS),
+  files: async () => (await import("./steps/files.ts")).FILE_STEPS,
+  processes: async () => (await import("./steps/processes.ts")).PROCESS_STEPS,
+  pods: async () => (await import("./steps/pods.ts")).POD_STEPS,
+  networks: async () => (await import("./steps/networks.ts")).NETWORK_STEPS,
+  records: async () => (await import("./steps/records.ts")).RECORD_STEPS,
+};
+
+/** Executes one step. An error of the runtime is a result, not an exception. */
+export function runStep(step: Step, finding: Finding, tools: StepTools): Promise<StepResult> {
+  return attempted(() => dispatch(step, finding, tools));
+}
+
+/** The cleanup after a removal is mostly not needed, which is checked without loading the step. */
+async function dispatch<Kind extends StepKind>(
+  step: StepOf<Kind>,
+  finding: Finding,
+  tools: StepTools,
+): Promise<StepResult> {
+  const { area, paths } = STEPS[step.kind];
+  if (paths?.(step).every((path) => isGone(path, tools))) return { kind: "unneeded" };
+  const runs: Partial<Runs<StepArea, StepTools>> = await AREAS[area]();
+  const run = runs[step.kind];
+  if (run === undefined) throw new Error(`no ${area} step is called ${step.kind}`);
+  return await run(step, finding, tools);
+}
+
+/** The steps for which the runtime calls network plugins. */
+export function callsPlugins(step: Step): step is StepOf<"stop-sandbox" | "remove-sandbox"> {
+  return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
+}
+
+/** Whether the path is absent. An unreadable path is left to the step. */
+function isGone(path: string, { hostRoot }: { readonly hostRoot: string }): boolean {
+  try {
+    return lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
