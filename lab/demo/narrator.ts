@@ -1,5 +1,5 @@
 import { type Io, wantsColour } from "../../src/cli/io.ts";
-import { paint, wrap } from "../../src/report/text.ts";
+import { paint, wrap } from "../../src/report/words.ts";
 
 /** Prints the demo: headings, sentences, tables, and the output of commands. */
 export interface Narrator {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import manifest from "../../package.json" with { type: "json" };
 import { SCRIPTS } from "../../src/cli/commands/completion.ts";
-import { wrap } from "../../src/report/text.ts";
+import { wrap } from "../../src/report/words.ts";
 import type { BundledPackage } from "./bundled-packages.ts";
 import { thirdPartyLicences } from "./documents.ts";
 import { PACKAGE_UNITS } from "./package-units.ts";

@@ -1,4 +1,4 @@
-import { asBeingHealed, sandboxOf } from "../report/being-healed.ts";
+import { asBeingHealed, sandboxOf } from "../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import type { Sighting } from "./state.ts";
 

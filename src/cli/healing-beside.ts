@@ -1,6 +1,6 @@
 import { findLiveRun, sandboxesUnderWay, type UnderWay } from "../heal/journal/in-flight.ts";
 import { type LiveRun, ownIdentity } from "../heal/state/run-lock.ts";
-import { asBeingHealed } from "../report/being-healed.ts";
+import { asBeingHealed } from "../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 
 /** The run that is changing this node, if any. */

@@ -1,10 +1,9 @@
 import { classById } from "../classes/index.ts";
-import { formatDocument } from "../report/format.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { oneLine } from "../report/one-line.ts";
-import { OUTPUT_FORMATS, type OutputFormat } from "../report/output-format.ts";
-import { renderProblems } from "../report/problems.ts";
+import { formatDocument, OUTPUT_FORMATS, type OutputFormat } from "../report/output.ts";
 import { renderNames, renderTable, type TableOptions } from "../report/table.ts";
+import { renderProblems } from "../report/verdict-line.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { printable } from "../host/text.ts";
-import { count, paint, sentence, type TextOptions, wrap } from "../report/text.ts";
+import { count, paint, sentence, type TextOptions, wrap } from "../report/words.ts";
 
 /**
  * - `ok`: it works here.

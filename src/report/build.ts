@@ -1,12 +1,15 @@
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
-import type { Finding } from "../evidence/finding.ts";
+import { type Finding, reason } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
+import type { Healing } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { Source } from "../host/source.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
-import type { PodRef } from "../node/types/ids.ts";
+import { isFullId, type PodRef } from "../node/types/ids.ts";
 import type { KernelFacts, Snapshot } from "../node/types/snapshot.ts";
+import type { LeftAlone } from "../plan/plan.ts";
+import type { Planned } from "../plan/scan.ts";
 import { impactOf } from "./impact.ts";
 import type { NodeReport, ReportedAction, ReportedFinding } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
@@ -175,4 +178,64 @@ function namespaceProblem({ pidNamespace }: Snapshot): NodeReport["problems"] {
   if (pidNamespace === undefined || pidNamespace.kind === "own") return [];
   const problem = `no hung process can be ended: ${pidNamespace.reason}`;
   return [{ source: "processes", problem, code: FOREIGN_PID_NAMESPACE, next: WANTS_HOST_PID }];
+}
+
+/** The finding that a run is healing, shown instead of what a scan found about the same sandbox. */
+export type TreatedAs = (sandboxId: string, found: ReportedFinding) => ReportedFinding | undefined;
+
+/**
+ * A scan during a heal sees intermediate states: with its corrupt cache quarantined, a sandbox is only dead, and once
+ * it is removed its address counts as leaked for a moment. All findings of a sandbox that is being healed are replaced
+ * by the finding that is being healed, counted once. Nothing is left out: a sandbox with findings before has one after.
+ */
+export function asBeingHealed(report: NodeReport, treatedAs: TreatedAs): NodeReport {
+  const findings = new Map<string, ReportedFinding>();
+  for (const finding of report.findings) {
+    const sandboxId = sandboxOf(finding);
+    const treated = sandboxId === undefined ? undefined : treatedAs(sandboxId, finding);
+    const shown = treated === undefined || treated.id === finding.id ? finding : treated;
+    if (!findings.has(shown.id) || shown === finding) findings.set(shown.id, shown);
+  }
+  return { ...report, findings: [...findings.values()] };
+}
+
+/** The sandbox of a finding, including one that is gone. containerd's leases have the sandbox's id. */
+export function sandboxOf({ subject }: Pick<ReportedFinding, "subject">): string | undefined {
+  const { sandboxId, name = "" } = subject;
+  return sandboxId ?? (isFullId(name) ? name : undefined);
+}
+
+const DRY_RUN = reason("dry-run", "not done: --dry-run stops at the plan");
+
+/** A plan as a report: nothing of it was executed. */
+export function planReport({
+  snapshot,
+  diagnosis,
+  plan,
+}: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
+  const results = [
+    ...plan.actions.map(
+      (action): ActionResult => ({
+        action,
+        outcome: "skipped",
+        reason: DRY_RUN.text,
+        code: DRY_RUN.code,
+        seconds: 0,
+      }),
+    ),
+    ...plan.leftAlone.map(skipped),
+  ];
+  return withHealing(buildReport(snapshot, diagnosis), results);
+}
+
+/** What was done, and why the rest was skipped. */
+export function healingReport({ snapshot, diagnosis, plan, results }: Healing): NodeReport {
+  const tried = new Set(results.map(({ action }) => action.finding.id));
+  const left = plan.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);
+  return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);
+}
+
+function skipped({ finding, reason: why }: LeftAlone): ActionResult {
+  const action = { finding, rank: "rest", steps: [], reason: why, lane: finding.id } as const;
+  return { action, outcome: "skipped", reason: why.text, code: why.code, seconds: 0 };
 }

@@ -2,8 +2,8 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Group } from "../diagnose/explain/group.ts";
 import type { NamedPod } from "../node/types/ids.ts";
-import { type Column, layOut } from "./columns.ts";
-import { paint, wrap } from "./text.ts";
+import { type Column, layOut } from "./output.ts";
+import { paint, wrap } from "./words.ts";
 
 export interface Style {
   readonly width: number;

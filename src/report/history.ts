@@ -2,9 +2,8 @@ import { doneTo } from "../evidence/step.ts";
 import { stringify } from "../heal/journal/entry.ts";
 import { type History, type HistoryRecord, isUndoable, type JournalProblem } from "../heal/journal/reader.ts";
 import { printable } from "../host/text.ts";
-import { type Column, layOut } from "./columns.ts";
-import { shortAge } from "./short-age.ts";
-import { count } from "./text.ts";
+import { type Column, layOut } from "./output.ts";
+import { count, shortAge } from "./words.ts";
 
 export interface HistoryDocument {
   readonly apiVersion: "unghost.dev/v1";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { VERDICTS } from "../evidence/finding.ts";
 import { PENDING_REASONS, REPORTED_CODES } from "../evidence/pending.ts";
-import { SINCE_SOURCES } from "./since.ts";
+import { SINCE_SOURCES } from "./impact.ts";
 
 /**
  * The report that users script against. This schema is the contract: the published JSON Schema is generated from it.

@@ -1,7 +1,7 @@
 import { isFailing } from "../evidence/pending.ts";
 import { printable } from "../host/text.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { count } from "./text.ts";
+import { count } from "./words.ts";
 
 /** node-problem-detector truncates a plugin's message after this many bytes. */
 const MAX_BYTES = 80;

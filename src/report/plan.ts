@@ -4,14 +4,17 @@ import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/text.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { reportedFinding } from "./build.ts";
-import { countByKind } from "./count-by-kind.ts";
-import { evidenceLines } from "./evidence.ts";
-import { type FindingsTable, renderFindingGroups, renderFindings, renderWide } from "./findings-table.ts";
+import {
+  evidenceLines,
+  type FindingsTable,
+  renderFindingGroups,
+  renderFindings,
+  renderWide,
+} from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { renderProblems } from "./problems.ts";
 import { shortAction, stepWords } from "./step-words.ts";
-import { subjectInWords } from "./subject-words.ts";
-import { type Paint, paint, type TextOptions, wrap } from "./text.ts";
+import { renderProblems } from "./verdict-line.ts";
+import { countByKind, type Paint, paint, subjectInWords, type TextOptions, wrap } from "./words.ts";
 
 /** The context of the plan. */
 export interface PlanContext {

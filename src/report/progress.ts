@@ -3,10 +3,9 @@ import { podOf } from "../evidence/finding.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import { type Column, type FittedColumns, fitColumns } from "./columns.ts";
+import { type Column, type FittedColumns, fitColumns } from "./output.ts";
 import { shortDone } from "./step-words.ts";
-import { subjectInWords } from "./subject-words.ts";
-import { paint, wrap } from "./text.ts";
+import { paint, subjectInWords, wrap } from "./words.ts";
 
 export interface Progress {
   /** The actions that are about to run: they determine the column widths. */

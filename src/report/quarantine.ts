@@ -1,10 +1,9 @@
 import { isUndoable } from "../heal/journal/reader.ts";
 import type { KeepCode, KeptEntry, Pruned, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import { printable } from "../host/text.ts";
-import { type Column, layOut } from "./columns.ts";
 import { podOrTarget, targetOf } from "./history.ts";
-import { shortAge } from "./short-age.ts";
-import { count } from "./text.ts";
+import { type Column, layOut } from "./output.ts";
+import { count, shortAge } from "./words.ts";
 
 const KEPT_BECAUSE: Readonly<Record<KeepCode, string>> = {
   unfinished: "an unfinished run or undo needs it; the next unghost heal or undo finishes it",

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Column, layOut } from "../../src/report/columns.ts";
-import { naturalOrder } from "../../src/report/natural-order.ts";
-import { shortAge } from "../../src/report/short-age.ts";
+import { type Column, layOut } from "../../src/report/output.ts";
+import { naturalOrder, shortAge } from "../../src/report/words.ts";
 
 const COLUMNS: readonly Column[] = [
   { heading: "SEV", drop: "late" },

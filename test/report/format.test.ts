@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatDocument } from "../../src/report/format.ts";
+import { formatDocument } from "../../src/report/output.ts";
 
 const text = fc.string({ unit: "binary" });
 const documents = fc.record({

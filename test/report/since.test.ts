@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { ContainerExit } from "../../src/node/types/runtime.ts";
 import { buildReport } from "../../src/report/build.ts";
-import { findingAge } from "../../src/report/short-age.ts";
+import { findingAge } from "../../src/report/words.ts";
 import {
   AT_ONCE,
   addressOf,

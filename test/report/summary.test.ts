@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NodeReport } from "../../src/report/node-report.ts";
-import { renderSummary } from "../../src/report/summary.ts";
+import { renderSummary } from "../../src/report/verdict-line.ts";
 import { HEALTHY } from "../support/node-report.ts";
 
 const OPTIONS = { colour: false, columns: 100, verbose: false };

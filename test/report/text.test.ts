@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { printable } from "../../src/host/text.ts";
-import { inLines, paint, sentence, wrap } from "../../src/report/text.ts";
+import { inLines, paint, sentence, wrap } from "../../src/report/words.ts";
 
 describe("wrap", () => {
   test.each([

@@ -1,7 +1,7 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
-import { count } from "../../report/text.ts";
+import { count } from "../../report/words.ts";
 import type { AgentState, Sighting } from "../state.ts";
 
 /** The node condition `GhostSandboxes`. As in node-problem-detector, True is bad. */

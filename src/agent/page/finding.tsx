@@ -1,6 +1,4 @@
-import { findingAge } from "../../report/short-age.ts";
-import { subjectInWords } from "../../report/subject-words.ts";
-import { sentence } from "../../report/text.ts";
+import { findingAge, sentence, subjectInWords } from "../../report/words.ts";
 import { Command } from "./command.tsx";
 import { Fold } from "./fold.tsx";
 import { live } from "./live.ts";

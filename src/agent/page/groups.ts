@@ -1,5 +1,4 @@
-import { naturalOrder } from "../../report/natural-order.ts";
-import { count } from "../../report/text.ts";
+import { count, naturalOrder } from "../../report/words.ts";
 import type { WireSighting } from "./wire.ts";
 
 export interface Group {

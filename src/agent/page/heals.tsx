@@ -1,4 +1,4 @@
-import { count } from "../../report/text.ts";
+import { count } from "../../report/words.ts";
 import { classWords } from "./class-words.ts";
 import { Command } from "./command.tsx";
 import { More } from "./more.tsx";

@@ -1,4 +1,4 @@
-import { sentence } from "../../report/text.ts";
+import { sentence } from "../../report/words.ts";
 import type { WireState } from "./wire.ts";
 
 export interface Notice {

@@ -1,4 +1,4 @@
-import { count } from "../../report/text.ts";
+import { count } from "../../report/words.ts";
 import type { WireCounts, WireReport } from "./wire.ts";
 import { listed } from "./words.ts";
 

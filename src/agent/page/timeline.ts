@@ -1,5 +1,5 @@
 import { durationInWords } from "../../host/text.ts";
-import { count } from "../../report/text.ts";
+import { count } from "../../report/words.ts";
 import type { TimelinePoint } from "../state.ts";
 
 const MINUTE_S = 60;

@@ -1,6 +1,5 @@
 import { isFailing } from "../../evidence/pending.ts";
-import { countByKind } from "../../report/count-by-kind.ts";
-import { count } from "../../report/text.ts";
+import { count, countByKind } from "../../report/words.ts";
 import type { WireSighting, WireState } from "./wire.ts";
 import { listed } from "./words.ts";
 

@@ -5,7 +5,7 @@ import { durationInWords } from "../../host/text.ts";
 import { parseSandboxName } from "../../node/types/ids.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
-import { sentence } from "../../report/text.ts";
+import { sentence } from "../../report/words.ts";
 import type { RefusalReason, Sighting } from "../state.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 import { type Attempt, coolDownEndsMs, countedAttempts, type Ledger } from "./attempts.ts";

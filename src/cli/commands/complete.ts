@@ -4,7 +4,7 @@ import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/
 import { stateDirLayout } from "../../heal/state/state-layout.ts";
 import { printable } from "../../host/text.ts";
 import { holdsFiles } from "../../report/history.ts";
-import { naturalOrder } from "../../report/natural-order.ts";
+import { naturalOrder } from "../../report/words.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";

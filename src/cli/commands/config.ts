@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { printable } from "../../host/text.ts";
-import { formatDocument } from "../../report/format.ts";
+import { formatDocument } from "../../report/output.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Configuration, type EffectiveValue, effectiveValues } from "../settings/effective.ts";

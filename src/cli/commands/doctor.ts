@@ -11,7 +11,7 @@ import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { clusterCredentials, clusterOpener } from "../../kube/cluster-credentials.ts";
-import { formatDocument } from "../../report/format.ts";
+import { formatDocument } from "../../report/output.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { policyFrom, readAgentPolicy } from "../settings/policy.ts";

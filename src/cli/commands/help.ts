@@ -1,5 +1,5 @@
 import { buildCommand, type Command } from "@stricli/core";
-import { wrap } from "../../report/text.ts";
+import { wrap } from "../../report/words.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { noSuchCommand } from "../no-such-command.ts";

@@ -8,7 +8,7 @@ import {
 import { openHealSession } from "../../heal/session.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
-import { formatDocument } from "../../report/format.ts";
+import { formatDocument } from "../../report/output.ts";
 import {
   bytesOf,
   entryDocument,
@@ -18,7 +18,7 @@ import {
   renderQuarantine,
   sizeInWords,
 } from "../../report/quarantine.ts";
-import { count } from "../../report/text.ts";
+import { count } from "../../report/words.ts";
 import { askYesNo } from "../ask.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";

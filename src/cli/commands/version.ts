@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import { formatDocument } from "../../report/format.ts";
+import { formatDocument } from "../../report/output.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { parseGiven } from "../settings/read.ts";
 import { NODE, nodeFlags } from "../settings/table.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import * as v from "valibot";
-import { OUTPUT_FORMATS } from "../../report/output-format.ts";
+import { OUTPUT_FORMATS } from "../../report/output.ts";
 import * as kinds from "./kinds.ts";
 
 /**

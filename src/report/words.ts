@@ -1,3 +1,5 @@
+import type { NodeReport, ReportedFinding } from "./node-report.ts";
+
 const ESCAPE = "\u001b[";
 
 /** The escape codes that start and end each style. node:util has them too, but takes milliseconds to load. */
@@ -88,4 +90,76 @@ export function fullStop(text: string): string {
 
 export function count(number: number, singular: string, plural = `${singular}s`): string {
   return `${number} ${number === 1 ? singular : plural}`;
+}
+
+/**
+ * web-2 before web-10: runs of digits compare as numbers. Intl.Collator does the same and takes milliseconds to load.
+ */
+export function naturalOrder(one: string, other: string): number {
+  const left = one.split(/(\d+)/);
+  const right = other.split(/(\d+)/);
+  for (let index = 0; index < Math.min(left.length, right.length); index++) {
+    const order = compareParts(left[index] ?? "", right[index] ?? "", index % 2 === 1);
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+}
+
+function compareParts(one: string, other: string, areNumbers: boolean): number {
+  if (areNumbers) {
+    const [left, right] = [one.replace(/^0+/, ""), other.replace(/^0+/, "")];
+    if (left.length !== right.length) return left.length - right.length;
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Like kubectl's ages: 42s, 14m, 7h, 3d. A clock that was set back gives 0s, never a negative age. */
+export function shortAge(since: string, now: string): string {
+  const seconds = Math.max(0, Math.floor((Date.parse(now) - Date.parse(since)) / 1000));
+  if (Number.isNaN(seconds)) return "-";
+  if (seconds < 2 * MINUTE) return `${seconds}s`;
+  if (seconds < 2 * HOUR) return `${Math.floor(seconds / MINUTE)}m`;
+  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)}h`;
+  return `${Math.floor(seconds / DAY)}d`;
+}
+
+/** `14m`; `>14m` if it may be longer; `-` if nothing on the node shows it. */
+export function findingAge(
+  { since, sinceSource }: Pick<ReportedFinding, "since" | "sinceSource">,
+  now: string,
+): string {
+  if (since === undefined) return "-";
+  return `${sinceSource === "boot" ? ">" : ""}${shortAge(since, now)}`;
+}
+
+type AnySubject = Partial<NodeReport["findings"][number]["subject"]> & { readonly type: string };
+
+/** A subject in one line: the pod first, because it is the most familiar name. */
+export function subjectInWords(subject: AnySubject): string {
+  const pod = subject.pod ? `${subject.pod.namespace}/${subject.pod.name} (attempt ${subject.pod.attempt})` : undefined;
+  const id = subject.sandboxId?.slice(0, 13);
+  const pid = subject.pid === undefined ? undefined : `pid ${subject.pid}`;
+  const words = [pod, id, subject.path, pid].filter((word) => word !== undefined);
+  return words.length > 0 ? words.join("  ") : (subject.name ?? subject.type);
+}
+
+/** `3 ghosts, 1 leak` */
+/** `2 ghosts, 1 leak`. Also for the status page, which carries no more than it needs. */
+export function countByKind(findings: readonly Pick<ReportedFinding, "kind">[]): string {
+  const of = (kind: ReportedFinding["kind"]) => findings.filter((finding) => (finding.kind ?? "other") === kind).length;
+  const words = [
+    [of("ghost"), "ghost"],
+    [of("leak"), "leak"],
+    [of("other"), of("ghost") + of("leak") === 0 ? "finding" : "other finding"],
+  ] as const;
+  return (
+    words
+      .flatMap(([number, word]) => (number === 0 ? [] : [`${number} ${word}${number === 1 ? "" : "s"}`]))
+      .join(", ") || "no ghosts"
+  );
 }
