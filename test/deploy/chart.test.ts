@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import manifest from "../../package.json" with { type: "json" };
-import { CAPABILITIES } from "../../src/doctor/privileges.ts";
+import { CAPABILITIES } from "../../src/doctor/host.ts";
 
 const CHART = "deploy/helm/unghost";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkCpuShare } from "../../src/doctor/cpu-share.ts";
+import { checkCpuShare } from "../../src/doctor/host.ts";
 import { fill, tempDir } from "../node/temp-dir.ts";
 
 const AGENT = { POD_UID: "0a0a0a0a" };

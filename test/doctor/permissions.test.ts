@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { PERMISSIONS } from "../../src/doctor/permissions.ts";
+import { PERMISSIONS } from "../../src/doctor/sources.ts";
 
 interface Role {
   readonly kind: string;

@@ -7,7 +7,7 @@ import { leakedLease } from "../../lab/faults/host-local.ts";
 import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
 import type { LabNode } from "../../lab/node.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
-import { CAPABILITIES } from "../../src/doctor/privileges.ts";
+import { CAPABILITIES } from "../../src/doctor/host.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, cniFiles } from "./healed-node.ts";

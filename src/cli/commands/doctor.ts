@@ -1,12 +1,9 @@
 import { release } from "node:os";
 import { buildCommand } from "@stricli/core";
 import { observeNode } from "../../diagnose/observe-node.ts";
-import { checkCpuShare } from "../../doctor/cpu-share.ts";
 import { type DoctorReport, renderDoctor } from "../../doctor/doctor-report.ts";
-import { checkHost } from "../../doctor/host.ts";
-import { checkPermissions } from "../../doctor/permissions.ts";
-import { checkPrivileges } from "../../doctor/privileges.ts";
-import { checkCniFiles, checkSources } from "../../doctor/sources.ts";
+import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
+import { checkCniFiles, checkPermissions, checkSources } from "../../doctor/sources.ts";
 import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
