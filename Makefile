@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
 PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
-	src/agent/timeline-runs.ts src/evidence/pending.ts src/host/text.ts \
+	src/agent/state/timeline-runs.ts src/evidence/pending.ts src/host/text.ts \
 	$(addprefix src/report/,count-by-kind.ts natural-order.ts pending.ts short-age.ts subject-words.ts text.ts)
 
 help: ## this list

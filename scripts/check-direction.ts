@@ -156,7 +156,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/agent/textfile.ts", "the metrics file"],
   ["src/agent/kube/", "exporters: the condition of its own node, events, and their withdrawal"],
   ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
-  ["src/fleet/lease.ts", "slots and breaker of the fleet"],
+  ["src/agent/limits/slots.ts", "slots and breaker of the fleet"],
   ["src/doctor/sources.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],

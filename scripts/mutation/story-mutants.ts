@@ -440,13 +440,17 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/two-nodes.test.ts",
     tests: "with one slot",
     broken: "a disruptive heal needs no slot",
-    edits: [{ file: "src/fleet/gate.ts", from: "if (disruptive.length === 0 ||", to: "if (disruptive.length >= 0 ||" }],
+    edits: [
+      { file: "src/agent/limits/gate.ts", from: "if (disruptive.length === 0 ||", to: "if (disruptive.length >= 0 ||" },
+    ],
   },
   {
     story: "test/cluster/two-nodes.test.ts",
     tests: "both nodes turn unhealthy",
     broken: "the breaker never opens",
-    edits: [{ file: "src/fleet/breaker.ts", from: "if (!isImplausible(1)) return", to: "if (!before.open) return" }],
+    edits: [
+      { file: "src/agent/limits/breaker.ts", from: "if (!isImplausible(1)) return", to: "if (!before.open) return" },
+    ],
   },
   {
     story: "test/systemd/power-cut.test.ts",

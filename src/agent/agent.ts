@@ -20,9 +20,9 @@ import { publishRuns } from "./journal-runs.ts";
 import { openPace, type Pace } from "./pace.ts";
 import type { AgentPolicy, ClassMode } from "./policy/agent-policy.ts";
 import { keepQuarantineRetention } from "./quarantine-retention.ts";
+import type { Store } from "./state/store.ts";
+import { keepTimeline } from "./state/timeline.ts";
 import { afterFailedScan } from "./state-changes.ts";
-import type { Store } from "./store.ts";
-import { keepTimeline } from "./timeline-file.ts";
 import { type Hint, openTriggers } from "./triggers/triggers.ts";
 
 /**

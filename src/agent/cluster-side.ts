@@ -1,5 +1,3 @@
-import type { BreakerState } from "../fleet/breaker.ts";
-import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
 import { describeError } from "../host/source.ts";
 import {
   type ClusterCredentials,
@@ -11,8 +9,10 @@ import {
 import type { ClusterMirror } from "../kube/mirror.ts";
 import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
+import type { BreakerState } from "./limits/breaker.ts";
+import type { FleetAnswer, FleetGate } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./state/store.ts";
 
 interface ClusterSideOptions {
   readonly store: Store;
@@ -76,9 +76,9 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     const [{ openClusterMirror }, { openFleetGate }, { openKubeExporter }, { REAL_TIMING: timing }] = await Promise.all(
       [
         import("../kube/mirror.ts"),
-        import("../fleet/gate.ts"),
+        import("./limits/gate.ts"),
         import("./kube/kube-exporter.ts"),
-        import("../fleet/timing.ts"),
+        import("./limits/timing.ts"),
       ],
     );
     const { node, timeoutMs, warn } = options;

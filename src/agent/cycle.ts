@@ -1,5 +1,4 @@
 import { reason } from "../evidence/finding.ts";
-import type { FleetAnswer } from "../fleet/gate.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { Outcome, Refusal } from "../heal/state/outcome.ts";
@@ -8,16 +7,23 @@ import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
 import { buildReport } from "../report/build.ts";
 import { withPlan } from "../report/plan.ts";
-import { withOwnHealing } from "./being-healed.ts";
-import { countsOf } from "./counts.ts";
+import { countsOf, GrowthMeter } from "./counts.ts";
 import { clusterPause, decisionsFor, type NodeDecisions, runnablePlan, standsOf } from "./decisions.ts";
-import { GrowthMeter } from "./growth.ts";
+import type { FleetAnswer } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { AttemptBook } from "./policy/attempts.ts";
 import type { Moment } from "./policy/ledger.ts";
-import type { PauseReason } from "./state.ts";
-import { afterBegin, afterDeciding, afterHealing, afterPause, afterScan, type Change } from "./state-changes.ts";
-import type { Store } from "./store.ts";
+import type { PauseReason } from "./state/state.ts";
+import type { Store } from "./state/store.ts";
+import {
+  afterBegin,
+  afterDeciding,
+  afterHealing,
+  afterPause,
+  afterScan,
+  type Change,
+  withOwnHealing,
+} from "./state-changes.ts";
 
 /** What of a plan may run now, and where the events of the run go. */
 export interface HealOrder {

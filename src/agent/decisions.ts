@@ -6,7 +6,7 @@ import type { Planned } from "../plan/scan.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Ledger } from "./policy/attempts.ts";
 import { type Decided, type Decisions, decide, type Moment } from "./policy/ledger.ts";
-import type { PauseReason, RefusalReason, Sighting, Standing } from "./state.ts";
+import type { PauseReason, RefusalReason, Sighting, Standing } from "./state/state.ts";
 
 interface Situation {
   readonly policy: AgentPolicy;

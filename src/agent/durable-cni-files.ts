@@ -10,7 +10,7 @@ import {
 import { pluginRoots } from "../durable/kept-directories.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./state/store.ts";
 
 export interface DurableOptions {
   readonly store: Store;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeError } from "../host/source.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./state/store.ts";
 
 /** Listen address and output files of the agent. */
 export interface ExportersOptions {

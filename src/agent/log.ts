@@ -1,7 +1,7 @@
 import { type Logger, pino } from "pino";
 import { degradedMessage } from "./kube/condition.ts";
-import type { AgentEvent, HealRecord, Sighting } from "./state.ts";
-import type { Watched } from "./store.ts";
+import type { AgentEvent, HealRecord, Sighting } from "./state/state.ts";
+import type { Watched } from "./state/store.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 

@@ -3,15 +3,39 @@ import { podOf } from "../evidence/finding.ts";
 import { isFailing } from "../evidence/pending.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { NodeReport } from "../report/node-report.ts";
+import { asBeingHealed, sandboxOf } from "../report/build.ts";
+import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import { doneInWords } from "../report/step-words.ts";
-import { reportedSubjectKey } from "./being-healed.ts";
+import type { Growth } from "./counts.ts";
 import type { Stand } from "./decisions.ts";
-import type { Growth } from "./growth.ts";
 import type { Moment } from "./policy/ledger.ts";
-import type { AgentEvent, AgentState, HealRecord, NodeCounts, PauseReason, Sighting, Standing } from "./state.ts";
-import { addToTimeline } from "./timeline.ts";
-import { verdictWords } from "./verdict-words.ts";
+import {
+  type AgentEvent,
+  type AgentState,
+  type HealRecord,
+  type NodeCounts,
+  type PauseReason,
+  type Sighting,
+  type Standing,
+  verdictWords,
+} from "./state/state.ts";
+import { addToTimeline } from "./state/timeline.ts";
+
+/** The report, with subjects that this agent is healing under the class by which it heals them. */
+export function withOwnHealing(report: NodeReport, sightings: readonly Sighting[]): NodeReport {
+  const healing = new Map<string, ReportedFinding>();
+  for (const { finding, standing } of sightings) {
+    const id = standing.kind === "healing" ? sandboxOf(finding) : undefined;
+    if (id !== undefined) healing.set(id, finding);
+  }
+  return healing.size === 0 ? report : asBeingHealed(report, (id) => healing.get(id));
+}
+
+/** The same subject has the same key, whatever class explains it at the moment. */
+export function reportedSubjectKey(finding: ReportedFinding): string {
+  const { type, sandboxId } = finding.subject;
+  return type === "sandbox" && sandboxId !== undefined ? sandboxId : finding.id;
+}
 
 /** A new state, and the events to publish for it. */
 export interface Change {

@@ -2,7 +2,7 @@ import { open, rename } from "node:fs/promises";
 import { unlinkIfThere } from "../heal/state/durable-files.ts";
 import { describeError } from "../host/source.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
-import type { Watched } from "./store.ts";
+import type { Watched } from "./state/store.ts";
 
 export interface TextfileOptions {
   readonly store: Watched;

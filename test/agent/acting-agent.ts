@@ -1,12 +1,12 @@
 import { healPolicyOf } from "../../src/agent/agent.ts";
 import { type Cycle, type HealOrder, openCycle } from "../../src/agent/cycle.ts";
+import type { FleetAnswer } from "../../src/agent/limits/gate.ts";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
-import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
-import { openStore } from "../../src/agent/store.ts";
+import type { AgentEvent, AgentState } from "../../src/agent/state/state.ts";
+import { openStore } from "../../src/agent/state/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
-import type { FleetAnswer } from "../../src/fleet/gate.ts";
 import type { Healing } from "../../src/heal/pipeline.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/run-action.ts";
 import { type Outcome, ok } from "../../src/heal/state/outcome.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
-import { openStore } from "../../src/agent/store.ts";
+import { openStore } from "../../src/agent/state/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { Kubernetes } from "../../src/node/types/snapshot.ts";
-import { ENDING } from "../fleet/actions.ts";
 import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
+import { ENDING } from "./limits/actions.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
 const NO_HOLDS = { paused: false, node: false, namespaces: [] };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { GrowthMeter } from "../../src/agent/growth.ts";
+import { GrowthMeter } from "../../src/agent/counts.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { failed, read } from "../../src/host/source.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { runsIn } from "../../src/agent/heal-runs.ts";
+import { runsIn } from "../../src/agent/journal-runs.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../src/heal/quarantine/undo.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type LogLevel, logEvents, openLog } from "../../src/agent/log.ts";
-import type { AgentEvent } from "../../src/agent/state.ts";
-import { openStore } from "../../src/agent/store.ts";
+import type { AgentEvent } from "../../src/agent/state/state.ts";
+import { openStore } from "../../src/agent/state/store.ts";
 import { freshState, sightingOf } from "./metrics/agent-state.ts";
 
 function logged(events: readonly AgentEvent[], level: LogLevel = "info"): readonly Record<string, unknown>[] {

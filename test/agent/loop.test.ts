@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { runLoop } from "../../src/agent/agent.ts";
 import type { Pace } from "../../src/agent/pace.ts";
-import type { AgentEvent } from "../../src/agent/state.ts";
-import { openStore } from "../../src/agent/store.ts";
+import type { AgentEvent } from "../../src/agent/state/state.ts";
+import { openStore } from "../../src/agent/state/store.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
 /** A pace that never waits, and records its calls. */

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { openStore, type Store } from "../../src/agent/store.ts";
+import { openStore, type Store } from "../../src/agent/state/store.ts";
 import { type TextfileOptions, type TextfileWriter, textfileWriter } from "../../src/agent/textfile.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { freshState, sightingOf } from "./metrics/agent-state.ts";

@@ -1,9 +1,8 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openStore } from "../../src/agent/store.ts";
-import { addToTimeline } from "../../src/agent/timeline.ts";
-import { keepTimeline, readTimeline } from "../../src/agent/timeline-file.ts";
+import { openStore } from "../../src/agent/state/store.ts";
+import { addToTimeline, keepTimeline, readTimeline } from "../../src/agent/state/timeline.ts";
 import { fill, tempDir } from "../node/temp-dir.ts";
 import { freshState } from "./metrics/agent-state.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { TimelinePoint } from "../../src/agent/state.ts";
-import { addToTimeline, MAX_POINTS } from "../../src/agent/timeline.ts";
+import type { TimelinePoint } from "../../src/agent/state/state.ts";
+import { addToTimeline, MAX_POINTS } from "../../src/agent/state/timeline.ts";
 
 const START_MS = Date.parse("2026-03-01T12:00:00Z");
 

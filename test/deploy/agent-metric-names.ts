@@ -1,5 +1,5 @@
 import { agentMetrics } from "../../src/agent/metrics/agent-metrics.ts";
-import { openStore } from "../../src/agent/store.ts";
+import { openStore } from "../../src/agent/state/store.ts";
 import { freshState, NO_COUNTS, scanOf } from "../agent/metrics/agent-state.ts";
 import { namesIn } from "../agent/metrics/exposition.ts";
 

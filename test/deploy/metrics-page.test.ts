@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { REFUSAL_REASONS } from "../../src/agent/state.ts";
+import { REFUSAL_REASONS } from "../../src/agent/state/state.ts";
 import { agentMetricNames, unghostMetricsIn } from "./agent-metric-names.ts";
 
 const page = readFileSync("docs/metrics.md", "utf8");

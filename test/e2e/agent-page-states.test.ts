@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ensureChromium } from "../../lab/chromium.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { openAgentServer } from "../../src/agent/http/server.ts";
-import type { AgentState, Standing } from "../../src/agent/state.ts";
-import { openStore, type Store } from "../../src/agent/store.ts";
+import type { AgentState, Standing } from "../../src/agent/state/state.ts";
+import { openStore, type Store } from "../../src/agent/state/store.ts";
 import { scanOf } from "../agent/metrics/agent-state.ts";
 import {
   eventfulDay,

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { openAttempts } from "../../src/agent/attempts-file.ts";
-import { readTimeline } from "../../src/agent/timeline-file.ts";
+import { readTimeline } from "../../src/agent/state/timeline.ts";
 import type { HistoryRecord, JournalProblem } from "../../src/heal/journal/reader.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { type AgentLine, BY_TRIGGERS_ALONE, type RunningAgent, startAgent } from "./running-agent.ts";

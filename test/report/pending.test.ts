@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { stateJson } from "../../src/agent/http/state-json.ts";
 import { conditionOf } from "../../src/agent/kube/condition.ts";
 import { newsOf } from "../../src/agent/kube/event-content.ts";
 import { pageVerdict } from "../../src/agent/page/verdict.ts";
 import { readState } from "../../src/agent/page/wire.ts";
+import { stateJson } from "../../src/agent/state/state-json.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { oneLine } from "../../src/report/one-line.ts";
 import { renderTable } from "../../src/report/table.ts";

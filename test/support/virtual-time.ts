@@ -1,4 +1,4 @@
-import type { Timing } from "../../src/fleet/timing.ts";
+import type { Timing } from "../../src/agent/limits/timing.ts";
 
 /** Time that advances only when a test lets it, shared by all its users. */
 export interface VirtualTime {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Watched } from "../store.ts";
-import { stateJson } from "./state-json.ts";
+import { stateJson } from "../state/state-json.ts";
+import type { Watched } from "../state/store.ts";
 
 /** Sends every change of the state to the subscribers, as server-sent events. */
 export interface EventStream {

@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
-import type { Watched } from "../store.ts";
+import { type AgentEvent, verdictWords } from "../state/state.ts";
+import { stateJson } from "../state/state-json.ts";
+import type { Watched } from "../state/store.ts";
+import type { Gate } from "./credentials.ts";
 import type { EventStream } from "./event-stream.ts";
 import { isLoopback } from "./listen-address.ts";
-import type { StatusPage } from "./page.ts";
-import type { ReadinessWatch } from "./readiness.ts";
-import { stateJson } from "./state-json.ts";
-import type { Gate } from "./token.ts";
 
 export interface RouteParts {
   readonly listenHost: string | undefined;
@@ -155,4 +154,64 @@ function pagePolicy({ scriptHashes, styleHashes }: StatusPage): string {
 
 function sources(hashes: readonly string[]): string {
   return hashes.length === 0 ? "'none'" : hashes.map((hash) => `'${hash}'`).join(" ");
+}
+
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly message: string };
+
+export interface ReadinessWatch {
+  now(): Readiness;
+  close(): void;
+}
+
+/** Ready: the last scan succeeded, and is recent. */
+export function watchReadiness(
+  store: Watched,
+  readyWithinMs: () => number,
+  nowMs: () => number = () => performance.now(),
+): ReadinessWatch {
+  let failure: string | undefined;
+
+  function notice(event: AgentEvent): void {
+    if (event.kind === "scan-failed") failure = event.reason;
+    if (event.kind === "scanned") failure = undefined;
+  }
+
+  function now(): Readiness {
+    const { scan } = store.state();
+    if (failure !== undefined) return not(`the last scan failed: ${failure}`);
+    if (scan === undefined) return not("no scan has been finished since the agent's start");
+    const ageMs = nowMs() - scan.endedAtMs;
+    if (ageMs > readyWithinMs()) {
+      return not(`the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`);
+    }
+    if (scan.report.verdict !== "unknown") return { ready: true };
+    const { problem, next } = verdictWords(scan.report);
+    return not(`${problem}. ${next.replace(/\.$/, "")}`);
+  }
+
+  return { now, close: store.onEvent(notice) };
+}
+
+function not(message: string): Readiness {
+  return { ready: false, message };
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000);
+}
+
+/** The built status page. */
+export interface StatusPage {
+  readonly html: string;
+  /** The same, compressed, in base64. */
+  readonly gzip: string;
+  /** Of its inline scripts and styles, for the content security policy: `sha256-…`, without quotes. */
+  readonly scriptHashes: readonly string[];
+  readonly styleHashes: readonly string[];
+}
+
+/** Loaded with the first request, because most agents never get one. */
+export async function builtPage(): Promise<StatusPage> {
+  const { PAGE } = await import("../page/gen/page.ts");
+  return PAGE;
 }

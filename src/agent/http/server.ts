@@ -1,15 +1,20 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
-import type { Watched } from "../store.ts";
-import { certificateFiles, type TlsFiles } from "./certificate.ts";
+import type { Watched } from "../state/store.ts";
+import {
+  type Certificate,
+  type CertificateFiles,
+  certificateFiles,
+  OPEN_GATE,
+  type TlsFiles,
+  tokenGate,
+} from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
-import { closeServer, createHttpServer, listenOn, showAddress } from "./http-server.ts";
-import { parseListenAddress } from "./listen-address.ts";
-import { builtPage, type StatusPage } from "./page.ts";
-import { watchReadiness } from "./readiness.ts";
-import { type Listening, listenWithRenewal } from "./renewing-server.ts";
-import { answer } from "./routes.ts";
-import { OPEN_GATE, tokenGate } from "./token.ts";
+import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { answer, builtPage, type StatusPage, watchReadiness } from "./routes.ts";
 
 export interface AgentServerOptions {
   readonly store: Watched;
@@ -80,6 +85,125 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
     close: async () => {
       stopWatching();
       await listening.close();
+    },
+  };
+}
+
+/** All valid requests are short; slow or large ones are disconnected. */
+const LIMITS = {
+  maxHeaderSize: 8 * 1024,
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  connectionsCheckingInterval: 1000,
+  keepAliveTimeout: 30_000,
+} as const;
+const MAX_CONNECTIONS = 64;
+/** Timeout of an idle connection. */
+const IDLE_MS = 60_000;
+/** Responses in flight at the end get this much time. */
+const CLOSING_MS = 1000;
+
+const WHY_NOT: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program listens there already. End it, or choose another port",
+  EADDRNOTAVAIL: "this machine has no such address. Choose one of its own",
+  EACCES: "ports below 1024 need root. Choose a higher one",
+  ENOTFOUND: "the name is unknown. Give an address instead",
+};
+
+export function createHttpServer(handler: RequestListener, certificate?: Certificate): Server {
+  const server: Server =
+    certificate === undefined ? createServer(LIMITS, handler) : createTlsServer({ ...LIMITS, ...certificate }, handler);
+  server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = IDLE_MS;
+  return server;
+}
+
+export async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, host, () => {
+        server.off("error", reject);
+        resolve();
+      });
+    });
+  } catch (error) {
+    const why = WHY_NOT[errorCode(error) ?? ""] ?? describeError(error);
+    throw new Error(`cannot listen on ${showAddress(host ?? "", port)}: ${why}.`, { cause: error });
+  }
+  return server.address() as AddressInfo;
+}
+
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const rest = setTimeout(() => server.closeAllConnections(), CLOSING_MS);
+    server.close(() => {
+      clearTimeout(rest);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+export function showAddress(host: string, port: number): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+export interface ServerPlan {
+  readonly where: ListenAddress;
+  readonly handler: RequestListener;
+  readonly certificate: CertificateFiles;
+  readonly renewEveryMs: number;
+  readonly warn: (message: string, detail: string) => void;
+}
+
+export interface Listening {
+  readonly bound: AddressInfo;
+  close(): Promise<void>;
+}
+
+/**
+ * An HTTPS server that reloads its certificate. Bun cannot replace the certificate of a running server, so another
+ * server replaces it on the same port. While the new files are invalid the old certificate stays.
+ */
+export async function listenWithRenewal(plan: ServerPlan): Promise<Listening> {
+  let server = createHttpServer(plan.handler, await plan.certificate.read());
+  const bound = await listenOn(server, plan.where);
+  let reported: string | undefined;
+  let closing = false;
+  let renewing = Promise.resolve();
+  let timer = setTimeout(tick, plan.renewEveryMs).unref();
+
+  function tick(): void {
+    renewing = renew().then(
+      () => complain(undefined),
+      (error: unknown) => complain((error as Error).message),
+    );
+  }
+
+  async function renew(): Promise<void> {
+    if (server.listening && !(await plan.certificate.hasChanged())) return;
+    const next = createHttpServer(plan.handler, await plan.certificate.read());
+    const previous = closeServer(server);
+    server = next;
+    await listenOn(next, { host: plan.where.host, port: bound.port });
+    await previous;
+  }
+
+  function complain(problem: string | undefined): void {
+    if (problem !== undefined && problem !== reported)
+      plan.warn("renewing the certificate failed; the previous one stays active", problem);
+    reported = problem;
+    if (!closing) timer = setTimeout(tick, plan.renewEveryMs).unref();
+  }
+
+  return {
+    bound,
+    close: async () => {
+      closing = true;
+      clearTimeout(timer);
+      await renewing;
+      await closeServer(server);
     },
   };
 }

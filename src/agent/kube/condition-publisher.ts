@@ -1,12 +1,11 @@
 import * as v from "valibot";
-import { CONDITION_TYPE } from "../../fleet/shared-counts.ts";
-import type { Timing } from "../../fleet/timing.ts";
 import type { Api } from "../../kube/api.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError, publishBackOff } from "../../kube/errors.ts";
 import { withApi } from "../../kube/with-api.ts";
-import { apiTime } from "./api-time.ts";
-import type { Condition } from "./condition.ts";
+import { CONDITION_TYPE } from "../limits/breaker-watch.ts";
+import type { Timing } from "../limits/timing.ts";
+import { apiTime, type Condition } from "./condition.ts";
 
 /**
  * Publishes a condition, and guarantees:

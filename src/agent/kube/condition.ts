@@ -2,7 +2,12 @@ import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count } from "../../report/words.ts";
-import type { AgentState, Sighting } from "../state.ts";
+import type { AgentState, Sighting } from "../state/state.ts";
+
+/** The time format of conditions and events: whole seconds. */
+export function apiTime(date: Date): string {
+  return date.toISOString().replace(/\.\d+Z$/, "Z");
+}
 
 /** The node condition `GhostSandboxes`. As in node-problem-detector, True is bad. */
 export interface Condition {

@@ -2,9 +2,8 @@ import { createHash } from "node:crypto";
 import { classById } from "../../classes/index.ts";
 import { printable } from "../../host/text.ts";
 import { count, fullStop, sentence } from "../../report/words.ts";
-import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
-import { apiTime } from "./api-time.ts";
-import { byClass, degradedMessage } from "./condition.ts";
+import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state/state.ts";
+import { apiTime, byClass, degradedMessage } from "./condition.ts";
 
 type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
 

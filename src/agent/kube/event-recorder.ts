@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError, orKubeError, publishBackOff, unlessMissing } from "../../kube/errors.ts";
 import { withApi } from "../../kube/with-api.ts";
-import type { AgentEvent } from "../state.ts";
+import type { AgentEvent } from "../state/state.ts";
 import type { PublisherOptions } from "./condition-publisher.ts";
 import {
   type Draft,

@@ -1,6 +1,6 @@
 import { describeError } from "../../host/source.ts";
 import type { KubeError, KubeErrorKind } from "../../kube/errors.ts";
-import type { Watched } from "../store.ts";
+import type { Watched } from "../state/store.ts";
 import { type Condition, conditionOf } from "./condition.ts";
 import { conditionPublisher, type PublisherOptions } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { AgentEvent } from "../state.ts";
-import type { Watched } from "../store.ts";
+import type { AgentEvent } from "../state/state.ts";
+import type { Watched } from "../state/store.ts";
 import { STATE_METRICS, type StateMetric } from "./state-metrics.ts";
 
 export interface AgentMetrics {

@@ -2,8 +2,13 @@ import { classes } from "../../classes/index.ts";
 import { VERDICTS } from "../../evidence/finding.ts";
 import { isFailing, PENDING_REASONS } from "../../evidence/pending.ts";
 import type { NodeReport } from "../../report/node-report.ts";
-import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
-import { leaseSamples } from "./lease-samples.ts";
+import {
+  type AgentState,
+  type CacheFileCount,
+  type LeaseCount,
+  REFUSAL_REASONS,
+  type Sighting,
+} from "../state/state.ts";
 
 /** One metric that is computed from the state at each scrape. */
 export interface StateMetric {
@@ -235,4 +240,25 @@ function blockedPods(report: NodeReport | undefined): number {
   const ofFindings = (report?.findings ?? []).flatMap((finding) => finding.blockedPods ?? []);
   const ofAttempts = (report?.pending ?? []).filter(isFailing).flatMap(({ pod }) => pod ?? []);
   return new Set([...ofFindings, ...ofAttempts].map(({ namespace, name }) => `${namespace}/${name}`)).size;
+}
+
+/** Names come from the node's disk: a directory with too many entries must not cause a flood of series. */
+export const MAX_NETWORKS = 32;
+const THE_REST = "(other)";
+
+/** `free` is exported only if it was counted: a 0 for "unknown" would mean "exhausted". The other two always exist. */
+export function leaseSamples(leases: readonly LeaseCount[]): readonly Sample[] {
+  const networks = [...new Set(leases.map(({ network }) => network))].toSorted();
+  const shown = new Set(networks.length <= MAX_NETWORKS ? networks : networks.slice(0, MAX_NETWORKS - 1));
+  const byNetwork = Map.groupBy(leases, ({ network }) => (shown.has(network) ? network : THE_REST));
+  return [...byNetwork].flatMap(([network, counts]) => samplesOf(network, counts));
+}
+
+function samplesOf(network: string, counts: readonly LeaseCount[]): readonly Sample[] {
+  const totals = new Map<LeaseCount["state"], number>([
+    ["used", 0],
+    ["leaked", 0],
+  ]);
+  for (const { state, count } of counts) totals.set(state, (totals.get(state) ?? 0) + count);
+  return [...totals].map(([state, value]) => ({ labels: { network, state }, value }));
 }

@@ -1,9 +1,8 @@
+import { pendingKey, pendingLine } from "../../report/pending.ts";
 import { count } from "../../report/words.ts";
-import { classWords } from "./class-words.ts";
-import { Command } from "./command.tsx";
-import { More } from "./more.tsx";
-import { At } from "./time.tsx";
-import type { WireRun } from "./wire.ts";
+import { classWords } from "./live.ts";
+import { At, Command, More } from "./parts.tsx";
+import type { WireReport, WireRun } from "./wire.ts";
 import { secondsInWords } from "./words.ts";
 
 const RUNS_AT_ONCE = 6;
@@ -92,4 +91,25 @@ function didInWords({ did, outcome, reason }: Item): string {
   const words = did.length === 0 ? "" : did.join(", ");
   if (outcome === "done") return words || "–";
   return [words, `${outcome}${reason === undefined ? "" : `: ${reason}`}`].filter((part) => part !== "").join("; ");
+}
+
+const AT_ONCE = 6;
+
+export function PendingList({ report }: { readonly report: WireReport | undefined }) {
+  const pending = report?.pending ?? [];
+  if (report === undefined || pending.length === 0) return undefined;
+  return (
+    <section aria-labelledby="pending">
+      <h2 id="pending">Pending ({pending.length})</h2>
+      <More items={pending} step={AT_ONCE} name="pending entries">
+        {(shown) => (
+          <ul class="blocked">
+            {shown.map((one) => (
+              <li key={pendingKey(one)}>{pendingLine(one, report.observedAt)}</li>
+            ))}
+          </ul>
+        )}
+      </More>
+    </section>
+  );
 }

@@ -1,5 +1,4 @@
-import { clockAheadMs } from "./agent-clock.ts";
-import { type Link, listen, type OpenStream } from "./connection.ts";
+import type { ClassWords } from "../state/state-json.ts";
 import { readState, type WireState } from "./wire.ts";
 
 /** What the page shows, at this moment. */
@@ -39,4 +38,73 @@ export function goLive(onChange: () => void): void {
     onLink: (link) => show({ link }),
     onMessage: (data) => show({ state: readState(data) }),
   });
+}
+
+/**
+ * By how much this machine's clock is ahead of the node's. A scan that arrives while one listens was finished just now:
+ * both clocks are then known for one moment. The state that was there when the page was opened is no such moment.
+ */
+export function clockAheadMs(before: WireState | undefined, state: WireState, arrivedMs: number): number | undefined {
+  const { scan } = state;
+  if (scan === undefined || before?.scan === undefined) return undefined;
+  if (before.startedAt !== state.startedAt || before.scan.report.observedAt === scan.report.observedAt)
+    return undefined;
+  return arrivedMs - Date.parse(scan.report.observedAt) - scan.seconds * 1000;
+}
+
+/** How the page and its agent are connected. */
+export type Link =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "live" }
+  | { readonly kind: "lost"; readonly lastSeenMs?: number };
+
+/** Opens a stream of messages, and gives back how to close it. After `fail` the stream is of no more use. */
+export type OpenStream = (receive: (data: string) => void, fail: () => void) => () => void;
+
+export interface Listener {
+  readonly onMessage: (data: string) => void;
+  readonly onLink: (link: Link) => void;
+}
+
+const RETRY_MS = 1000;
+/** The agent sends a message after each scan. A dead connection is detected by opening another. */
+const SILENCE_MS = 150_000;
+
+/**
+ * Listens forever. The browser's own reconnecting gives up for good when a proxy or a half-started agent answers with
+ * an error, so each failed stream is closed here and another one opened.
+ */
+export function listen(openStream: OpenStream, { onMessage, onLink }: Listener): void {
+  let lastSeenMs: number | undefined;
+
+  function open(): void {
+    let silence = setTimeout(reopen, SILENCE_MS);
+    const close = openStream(
+      (data) => {
+        clearTimeout(silence);
+        silence = setTimeout(reopen, SILENCE_MS);
+        lastSeenMs = Date.now();
+        onLink({ kind: "live" });
+        onMessage(data);
+      },
+      () => {
+        clearTimeout(silence);
+        close();
+        onLink(lastSeenMs === undefined ? { kind: "lost" } : { kind: "lost", lastSeenMs });
+        setTimeout(open, RETRY_MS);
+      },
+    );
+
+    function reopen(): void {
+      close();
+      open();
+    }
+  }
+
+  open();
+}
+
+/** The agent sends the words for what it speaks of. */
+export function classWords(classId: string): ClassWords {
+  return live().state?.classWords[classId] ?? { code: "", title: classId, explanation: "" };
 }

@@ -1,10 +1,8 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { PAGE_VERSION } from "./built-in.ts";
 import { goLive, live } from "./live.ts";
-import { labelTab } from "./tab.ts";
-import { pageVerdict } from "./verdict.ts";
-import { adviseVersion } from "./version.ts";
+import { PAGE_VERSION } from "./notices.ts";
+import { adviseVersion, pageVerdict, type Tone, type Verdict } from "./verdict.ts";
 
 const root = document.getElementById("page");
 if (root === null) throw new Error("the document has no element #page: it was not made by scripts/build-page.ts");
@@ -22,3 +20,14 @@ function draw(place: HTMLElement): void {
 
 draw(root);
 goLive(() => draw(root));
+
+const COLOURS: Readonly<Record<Tone, string>> = { good: "#2f9e64", busy: "#d08a1d", bad: "#d9453c", unsure: "#7d8794" };
+
+/** The verdict in the browser's tab, for those who leave the page open behind others. */
+export function labelTab(node: string, { headline, tone }: Verdict, isLost: boolean): void {
+  document.title = `${isLost ? "Connection lost" : headline} · ${node} · unghost`;
+  const colour = encodeURIComponent(COLOURS[isLost ? "unsure" : tone]);
+  const icon = document.querySelector("link[rel=icon]");
+  const drawn = icon?.getAttribute("href")?.replace(/fill='[^']*'/, `fill='${colour}'`);
+  if (drawn !== undefined) icon?.setAttribute("href", drawn);
+}

@@ -35,3 +35,8 @@ export function noticesOf(
   }
   return notices;
 }
+
+/** What scripts/build-page.ts puts in: the page is of one version. */
+declare const UNGHOST_VERSION: string;
+
+export const PAGE_VERSION = UNGHOST_VERSION;

@@ -1,10 +1,10 @@
-import { useMemo, useState } from "preact/hooks";
-import type { TimelinePoint } from "../state.ts";
-import { pointsOf, type TimelineRun } from "../timeline-runs.ts";
-import { Fold } from "./fold.tsx";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { TimelinePoint } from "../state/state.ts";
+import { pointsOf, type TimelineRun } from "../state/timeline-runs.ts";
 import { live } from "./live.ts";
-import { dayInWords, hourLines, minuteInWords } from "./timeline.ts";
-import { TimelineChart } from "./timeline-chart.tsx";
+import { Fold } from "./parts.tsx";
+import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords } from "./timeline.ts";
 
 const TIME = new Intl.DateTimeFormat(undefined, {
   weekday: "short",
@@ -45,4 +45,101 @@ function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
       ))}
     </dl>
   );
+}
+
+interface TimelineChartProps {
+  readonly points: readonly TimelinePoint[];
+  readonly label: string;
+  /** The minute that the pointer is at; undefined when it has left. */
+  readonly onPointed: (minute: number | undefined) => void;
+}
+
+const HEIGHT = 190;
+const AXIS_WIDTH = 64;
+/** A young agent's first minutes fill the chart, too. */
+const SHORTEST_S = 600;
+/** What happens now must not be cut off by the edge. */
+const MARGIN = 0.007;
+
+/** A curve of the ghosts, and below it one lane of marks for each kind of event. */
+export function TimelineChart({ points, label, onPointed }: TimelineChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return undefined;
+    const draw = () => drawn(element, chartOf(points), onPointed);
+    let plot = draw();
+    const redraw = () => {
+      plot.destroy();
+      plot = draw();
+    };
+    const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+    resized.observe(element);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", redraw);
+    return () => {
+      resized.disconnect();
+      dark.removeEventListener("change", redraw);
+      plot.destroy();
+    };
+  }, [points]);
+  return <div class="chart" role="img" aria-label={label} ref={place} />;
+}
+
+function drawn(element: HTMLElement, chart: Chart, onPointed: TimelineChartProps["onPointed"]): uPlot {
+  const style = getComputedStyle(element);
+  const colour = (name: string): string => style.getPropertyValue(name);
+  const now = live().nodeClock / 1000;
+  const from = Math.max(now - DAY_S, Math.min(chart.minutes[0] ?? now, now - SHORTEST_S));
+  const to = now + (now - from) * MARGIN;
+  const font = `12px ${style.fontFamily}`;
+  const laneColours = ["--good", "--bad", "--busy", "--unsure"].map(colour);
+  const bottom = (chart.lanes.at(-1) ?? 0) - chart.top * 0.2;
+  const axis = { stroke: colour("--quiet"), font, ticks: { show: false } } satisfies uPlot.Axis;
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+      hooks: {
+        setCursor: [({ cursor }) => onPointed(cursor.idx === null ? undefined : chart.minutes[cursor.idx ?? -1])],
+      },
+      scales: { x: { time: true, range: [from, to] }, y: { range: [bottom, chart.top * 1.12] } },
+      axes: [
+        { ...axis, size: 28, grid: { show: false }, values: (_plot, seconds) => seconds.map(hourOfDay) },
+        {
+          ...axis,
+          size: AXIS_WIDTH,
+          grid: { stroke: colour("--line"), width: 1 },
+          splits: () => [...chart.lanes.toReversed(), 0, Math.ceil(chart.top / 2), chart.top],
+          values: (_plot, places) => places.map((place) => (place < 0 ? laneName(chart, place) : String(place))),
+        },
+      ],
+      series: [
+        {},
+        {
+          stroke: colour("--busy"),
+          fill: colour("--busy-tint"),
+          fillTo: 0,
+          width: 1.5,
+          points: { show: false },
+          paths: uPlot.paths.stepped?.({ align: 1 }) ?? (() => null),
+        },
+        ...laneColours.map((fill) => ({ paths: () => null, points: { show: true, size: 7, width: 0, fill } })),
+      ],
+    },
+    [[...chart.minutes], [...chart.ghosts], ...chart.marks.map((marks) => [...marks])],
+    element,
+  );
+}
+
+function laneName(chart: Chart, place: number): string {
+  return LANES[chart.lanes.indexOf(place)]?.label ?? "";
+}
+
+const HOUR_OF_DAY = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+
+function hourOfDay(seconds: number): string {
+  return HOUR_OF_DAY.format(seconds * 1000);
 }

@@ -1,6 +1,6 @@
 import { durationInWords } from "../../host/text.ts";
 import { count } from "../../report/words.ts";
-import type { TimelinePoint } from "../state.ts";
+import type { TimelinePoint } from "../state/state.ts";
 
 const MINUTE_S = 60;
 const HOUR_S = 3600;

@@ -1,6 +1,6 @@
-import type { ClassWords } from "../http/state-json.ts";
-import type { AgentState } from "../state.ts";
-import type { TimelineRun } from "../timeline-runs.ts";
+import type { AgentState } from "../state/state.ts";
+import type { ClassWords } from "../state/state-json.ts";
+import type { TimelineRun } from "../state/timeline-runs.ts";
 
 /** What is left of a value in JSON as the agent writes it: dates as ISO strings, maps as plain objects. */
 type Wire<T> = T extends Date

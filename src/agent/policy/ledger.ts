@@ -6,10 +6,9 @@ import { parseSandboxName } from "../../node/types/ids.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
 import { sentence } from "../../report/words.ts";
-import type { RefusalReason, Sighting } from "../state.ts";
-import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
+import type { RefusalReason, Sighting } from "../state/state.ts";
+import { type AgentPolicy, type ClassPolicy, untilWindowMs } from "./agent-policy.ts";
 import { type Attempt, coolDownEndsMs, countedAttempts, type Ledger } from "./attempts.ts";
-import { untilWindowMs } from "./maintenance-window.ts";
 
 export type Decision =
   | { readonly kind: "run" }

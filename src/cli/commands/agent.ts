@@ -1,9 +1,9 @@
 import { buildCommand } from "@stricli/core";
 import { runAgent } from "../../agent/agent.ts";
 import { logEvents, openLog } from "../../agent/log.ts";
-import { initialState } from "../../agent/state.ts";
-import { openStore } from "../../agent/store.ts";
-import { readTimeline } from "../../agent/timeline-file.ts";
+import { initialState } from "../../agent/state/state.ts";
+import { openStore } from "../../agent/state/store.ts";
+import { readTimeline } from "../../agent/state/timeline.ts";
 import { acquireAgentLock } from "../../heal/state/run-lock.ts";
 import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";

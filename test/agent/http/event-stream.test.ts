@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
 import { until } from "../../../lab/poll.ts";
 import { eventStream } from "../../../src/agent/http/event-stream.ts";
-import { openStore } from "../../../src/agent/store.ts";
+import { openStore } from "../../../src/agent/state/store.ts";
 import { freshState } from "../metrics/agent-state.ts";
 
 const HANG_MS = 30_000;

@@ -2,8 +2,8 @@ import { get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { until } from "../../../lab/poll.ts";
-import type { AgentState } from "../../../src/agent/state.ts";
-import type { Store } from "../../../src/agent/store.ts";
+import type { AgentState } from "../../../src/agent/state/state.ts";
+import type { Store } from "../../../src/agent/state/store.ts";
 import { opened } from "./opened.ts";
 
 const HANG_MS = 30_000;

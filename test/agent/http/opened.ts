@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { afterEach } from "vitest";
-import type { StatusPage } from "../../../src/agent/http/page.ts";
+import type { StatusPage } from "../../../src/agent/http/routes.ts";
 import { type AgentServer, type AgentServerOptions, openAgentServer } from "../../../src/agent/http/server.ts";
-import { openStore, type Store } from "../../../src/agent/store.ts";
+import { openStore, type Store } from "../../../src/agent/state/store.ts";
 import { freshState } from "../metrics/agent-state.ts";
 
 const HTML = "<!doctype html><title>unghost</title><script>1</script>";

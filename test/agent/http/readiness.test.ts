@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { watchReadiness } from "../../../src/agent/http/readiness.ts";
-import { openStore } from "../../../src/agent/store.ts";
+import { watchReadiness } from "../../../src/agent/http/routes.ts";
+import { openStore } from "../../../src/agent/state/store.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { ask } from "./ask.ts";
 import { opened } from "./opened.ts";

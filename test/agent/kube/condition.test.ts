@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { conditionOf } from "../../../src/agent/kube/condition.ts";
-import type { AgentState } from "../../../src/agent/state.ts";
+import type { AgentState } from "../../../src/agent/state/state.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { type SightingParts, sighting } from "../page/agent-states.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { eventObject, newsOf } from "../../../src/agent/kube/event-content.ts";
-import type { AgentEvent } from "../../../src/agent/state.ts";
+import type { AgentEvent } from "../../../src/agent/state/state.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { healRecord, type SightingParts, sighting } from "../page/agent-states.ts";
 import { type ShownAgent, shownAgent } from "./shown-agent.ts";

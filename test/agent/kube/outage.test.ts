@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { seeded } from "../../../lab/chaos/random.ts";
 import { openKubeExporter } from "../../../src/agent/kube/kube-exporter.ts";
-import { openStore } from "../../../src/agent/store.ts";
-import { openFleetGate } from "../../../src/fleet/gate.ts";
-import { ENDING } from "../../fleet/actions.ts";
+import { openFleetGate } from "../../../src/agent/limits/gate.ts";
+import { openStore } from "../../../src/agent/state/store.ts";
 import { memoryCluster } from "../../support/memory-cluster.ts";
 import { virtualTime } from "../../support/virtual-time.ts";
+import { ENDING } from "../limits/actions.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { sighting } from "../page/agent-states.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { removeCondition } from "../../../src/agent/kube/withdraw.ts";
-import { openFleetGate } from "../../../src/fleet/gate.ts";
-import { ENDING } from "../../fleet/actions.ts";
+import { openFleetGate } from "../../../src/agent/limits/gate.ts";
+import { ENDING } from "../limits/actions.ts";
 import { sighting } from "../page/agent-states.ts";
 import { AGENT_ROLES, FLEET_RULES, isAllowed, RULES } from "./agent-roles.ts";
 import { shownAgent } from "./shown-agent.ts";

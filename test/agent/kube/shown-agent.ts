@@ -1,6 +1,6 @@
 import { openKubeExporter } from "../../../src/agent/kube/kube-exporter.ts";
-import type { AgentState, Sighting } from "../../../src/agent/state.ts";
-import { openStore, type Store } from "../../../src/agent/store.ts";
+import type { AgentState, Sighting } from "../../../src/agent/state/state.ts";
+import { openStore, type Store } from "../../../src/agent/state/store.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
 import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { agentMetrics } from "../../../src/agent/metrics/agent-metrics.ts";
-import { type AgentEvent, type AgentState, type HealRecord, REFUSAL_REASONS } from "../../../src/agent/state.ts";
-import { openStore } from "../../../src/agent/store.ts";
+import { type AgentEvent, type AgentState, type HealRecord, REFUSAL_REASONS } from "../../../src/agent/state/state.ts";
+import { openStore } from "../../../src/agent/state/store.ts";
 import { classes } from "../../../src/classes/index.ts";
 import { freshState, NO_COUNTS, scanOf, sightingOf } from "./agent-state.ts";
 import { namesIn, seriesIn } from "./exposition.ts";

@@ -5,7 +5,7 @@ import {
   type ScanState,
   type Sighting,
   type Standing,
-} from "../../../src/agent/state.ts";
+} from "../../../src/agent/state/state.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 
 /** The state of an agent at its start. */

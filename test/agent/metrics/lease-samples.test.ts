@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { leaseSamples, MAX_NETWORKS } from "../../../src/agent/metrics/lease-samples.ts";
-import type { LeaseCount } from "../../../src/agent/state.ts";
+import { leaseSamples, MAX_NETWORKS } from "../../../src/agent/metrics/state-metrics.ts";
+import type { LeaseCount } from "../../../src/agent/state/state.ts";
 
 function used(network: string, count = 1): LeaseCount {
   return { network, state: "used", count };

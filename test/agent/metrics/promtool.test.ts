@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { run } from "../../../lab/command.ts";
 import { ensurePromtool } from "../../../lab/prometheus.ts";
 import { agentMetrics } from "../../../src/agent/metrics/agent-metrics.ts";
-import { openStore } from "../../../src/agent/store.ts";
+import { openStore } from "../../../src/agent/state/store.ts";
 import { freshState, NO_COUNTS, scanOf, sightingOf } from "./agent-state.ts";
 
 const promtool = await ensurePromtool();

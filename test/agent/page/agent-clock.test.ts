@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clockAheadMs } from "../../../src/agent/page/agent-clock.ts";
+import { clockAheadMs } from "../../../src/agent/page/live.ts";
 import type { WireState } from "../../../src/agent/page/wire.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { onTheWire } from "./agent-states.ts";

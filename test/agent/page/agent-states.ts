@@ -1,4 +1,3 @@
-import { stateJson } from "../../../src/agent/http/state-json.ts";
 import { readState, type WireSighting, type WireState } from "../../../src/agent/page/wire.ts";
 import type {
   AgentState,
@@ -8,7 +7,8 @@ import type {
   Sighting,
   Standing,
   TimelinePoint,
-} from "../../../src/agent/state.ts";
+} from "../../../src/agent/state/state.ts";
+import { stateJson } from "../../../src/agent/state/state-json.ts";
 import type { ReportedFinding } from "../../../src/report/node-report.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Link, listen } from "../../../src/agent/page/connection.ts";
+import { type Link, listen } from "../../../src/agent/page/live.ts";
 
 /** One opened stream: its callbacks, and whether the page still uses it. */
 interface FakeStream {

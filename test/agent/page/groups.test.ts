@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { blockedBy, groupsOf } from "../../../src/agent/page/groups.ts";
-import type { Standing } from "../../../src/agent/state.ts";
+import type { Standing } from "../../../src/agent/state/state.ts";
 import { sightingsOnTheWire } from "./agent-states.ts";
 
 const GIVEN_UP: Standing = { kind: "given-up", message: "", next: "" };

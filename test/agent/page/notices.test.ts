@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { noticesOf } from "../../../src/agent/page/notices.ts";
-import type { AgentState } from "../../../src/agent/state.ts";
+import type { AgentState } from "../../../src/agent/state/state.ts";
 import { healthyState, onTheWire } from "./agent-states.ts";
 
 describe("notices", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { nodeFacts, sourcesOf } from "../../../src/agent/page/sources.ts";
 import type { WireReport } from "../../../src/agent/page/wire.ts";
-import type { NodeCounts } from "../../../src/agent/state.ts";
+import type { NodeCounts } from "../../../src/agent/state/state.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 import { NO_COUNTS, scanOf } from "../metrics/agent-state.ts";
 import { healthyState, onTheWire } from "./agent-states.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { pageVerdict } from "../../../src/agent/page/verdict.ts";
-import type { AgentState, Standing } from "../../../src/agent/state.ts";
+import type { AgentState, Standing } from "../../../src/agent/state/state.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { ghostState, healthyState, onTheWire, sighting } from "./agent-states.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { adviseVersion } from "../../../src/agent/page/version.ts";
+import { adviseVersion } from "../../../src/agent/page/verdict.ts";
 
 describe("another version of the agent", () => {
   test("causes one reload, not a loop", () => {

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { MaintenanceWindow } from "../../../src/agent/policy/agent-policy.ts";
-import { untilWindowMs } from "../../../src/agent/policy/maintenance-window.ts";
+import { type MaintenanceWindow, untilWindowMs } from "../../../src/agent/policy/agent-policy.ts";
 
 const NIGHTS: MaintenanceWindow = { days: [], fromMinute: 22 * 60, toMinute: 6 * 60, timeZone: "Europe/Berlin" };
 const MONDAYS: MaintenanceWindow = { days: [1], fromMinute: 9 * 60, toMinute: 17 * 60, timeZone: "America/New_York" };

@@ -1,8 +1,7 @@
 import { appendFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { watchLogFiles } from "../../../src/agent/triggers/log-files.ts";
-import type { Hint } from "../../../src/agent/triggers/triggers.ts";
+import { type Hint, watchLogFiles } from "../../../src/agent/triggers/triggers.ts";
 import { tempDir } from "../../node/temp-dir.ts";
 
 const TROUBLE = 'level=error msg="StopPodSandbox for \\"abc\\" failed" error="failed to destroy network for sandbox"\n';

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { seeded } from "../../lab/chaos/random.ts";
-import { openSlots, type Slots } from "../../src/fleet/slots.ts";
-import type { Timing } from "../../src/fleet/timing.ts";
-import { KubeError } from "../../src/kube/errors.ts";
-import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
-import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
+import { seeded } from "../../../lab/chaos/random.ts";
+import { openSlots, type Slots } from "../../../src/agent/limits/slots.ts";
+import type { Timing } from "../../../src/agent/limits/timing.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
+import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";
 
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/unghost/leases";
 

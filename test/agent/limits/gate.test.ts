@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { BreakerState } from "../../src/fleet/breaker.ts";
-import { type FleetGate, openFleetGate } from "../../src/fleet/gate.ts";
-import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
-import { KubeError } from "../../src/kube/errors.ts";
-import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
-import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
+import type { BreakerState } from "../../../src/agent/limits/breaker.ts";
+import { type FleetGate, openFleetGate } from "../../../src/agent/limits/gate.ts";
+import type { OpenCluster } from "../../../src/kube/cluster-credentials.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
+import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";
 import { ENDING, QUARANTINE } from "./actions.ts";
 import { putNode } from "./nodes.ts";
 

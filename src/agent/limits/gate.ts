@@ -1,11 +1,10 @@
-import { type Disruption, STEPS } from "../evidence/step.ts";
-import type { OpenCluster } from "../kube/cluster-credentials.ts";
-import { KubeError, type KubeErrorKind, orKubeError } from "../kube/errors.ts";
-import { withApi } from "../kube/with-api.ts";
-import type { PlannedAction } from "../plan/plan.ts";
-import type { BreakerState } from "./breaker.ts";
+import { type Disruption, STEPS } from "../../evidence/step.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
+import { withApi } from "../../kube/with-api.ts";
+import type { PlannedAction } from "../../plan/plan.ts";
+import type { BreakerState, FleetPolicy } from "./breaker.ts";
 import { openBreaker } from "./breaker-watch.ts";
-import type { FleetPolicy } from "./fleet-policy.ts";
 import { openSlots, type SlotAnswer } from "./slots.ts";
 import type { Timing } from "./timing.ts";
 

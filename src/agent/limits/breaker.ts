@@ -1,5 +1,3 @@
-import type { FleetPolicy } from "./fleet-policy.ts";
-
 /** Whether all healing is stopped because the cause is probably not on the nodes. */
 export interface BreakerState {
   readonly open: boolean;
@@ -62,4 +60,15 @@ export function decideBreaker(
     since: now,
     message: `${turnedIll} of ${reporting} nodes became unhealthy within ${WINDOW_MINUTES} minutes: the cause is probably shared, such as the control plane or the network; healing is paused until the number drops`,
   };
+}
+
+export interface FleetPolicy {
+  /** How many nodes may heal disruptively at once. */
+  readonly slots: number;
+  /** The namespace of the slots' Leases. */
+  readonly namespace: string;
+  /** The share of unhealthy nodes, 0 to 1, that opens the breaker. */
+  readonly breakerShare: number;
+  /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
+  readonly breakerLeast: number;
 }

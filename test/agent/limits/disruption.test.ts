@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { byDisruption } from "../../src/fleet/gate.ts";
+import { byDisruption } from "../../../src/agent/limits/gate.ts";
 import { ENDING, KICK, QUARANTINE, REMOVAL } from "./actions.ts";
 
 test("quarantining cache files disrupts no pod, however many there are", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { fleetCounts } from "../../src/fleet/shared-counts.ts";
-import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
-import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
+import { fleetCounts } from "../../../src/agent/limits/breaker-watch.ts";
+import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
+import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";
 import { putNode } from "./nodes.ts";
 
 async function countsFor(node: string, cluster: MemoryCluster, time: VirtualTime, wallClockOffMs = 0) {

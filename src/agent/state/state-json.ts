@@ -1,6 +1,6 @@
 import { classById } from "../../classes/index.ts";
-import type { AgentState } from "../state.ts";
-import { runsOf } from "../timeline-runs.ts";
+import type { AgentState } from "./state.ts";
+import { runsOf } from "./timeline-runs.ts";
 
 /** Title and meaning of a failure class. */
 export interface ClassWords {

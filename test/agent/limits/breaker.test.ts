@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type BreakerState, CLOSED, countReports, decideBreaker, type NodeHealth } from "../../src/fleet/breaker.ts";
+import {
+  type BreakerState,
+  CLOSED,
+  countReports,
+  decideBreaker,
+  type NodeHealth,
+} from "../../../src/agent/limits/breaker.ts";
 
 const NOW = new Date("2026-03-01T12:00:00Z");
 const LIMITS = { breakerShare: 0.3, breakerLeast: 3 };

@@ -1,5 +1,5 @@
-import type { MemoryCluster } from "../support/memory-cluster.ts";
-import type { VirtualTime } from "../support/virtual-time.ts";
+import type { MemoryCluster } from "../../support/memory-cluster.ts";
+import type { VirtualTime } from "../../support/virtual-time.ts";
 
 /** A node whose condition changed just now; without a condition if none is given. */
 export function putNode(

@@ -1,6 +1,6 @@
-import type { Step } from "../../src/evidence/step.ts";
-import type { PlannedAction } from "../../src/plan/plan.ts";
-import { idOf } from "../support/snapshot-builder.ts";
+import type { Step } from "../../../src/evidence/step.ts";
+import type { PlannedAction } from "../../../src/plan/plan.ts";
+import { idOf } from "../../support/snapshot-builder.ts";
 
 /** An action with these kinds of steps; only the kinds matter to a fleet. */
 export function actionOf(steps: readonly Step[], followUps: readonly Step[] = []): PlannedAction {
