@@ -463,7 +463,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         to: "[AFTER_UNIT]",
       },
       { file: "src/boot/install/drop-in.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
-      { file: "src/boot/install/hook-command.ts", from: '["--after"]', to: '["--no-such-flag"]' },
+      { file: "src/boot/install/hook.ts", from: '["--after"]', to: '["--no-such-flag"]' },
     ],
   },
   {
@@ -477,7 +477,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         to: 'value: "infinity"',
       },
       {
-        file: "src/boot/install/hook-command.ts",
+        file: "src/boot/install/hook.ts",
         from: 'return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...',
         to: "return [...",
       },
@@ -530,7 +530,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "an uninstall leaves the unit of the step after the start",
     edits: [
       {
-        file: "src/boot/install/uninstall-plan.ts",
+        file: "src/boot/install/plan.ts",
         from: "...ours.filter((path) => !withReceipt.includes(path)), ...withReceipt]",
         to: "...ours.filter((path) => !withReceipt.includes(path))]",
       },

@@ -1,8 +1,6 @@
-import { agentUnit } from "../../src/boot/install/agent-service.ts";
-import { type RuntimeService, runtimeUnit } from "../../src/boot/install/distribution.ts";
-import { DEFAULT_STATE_DIR, type HookSettings } from "../../src/boot/install/hook-command.ts";
-import { type Unit, unitText } from "../../src/boot/install/unit-text.ts";
-import { afterUnit, beforeUnit } from "../../src/boot/install/units.ts";
+import { DEFAULT_STATE_DIR, type HookSettings, type RuntimeService, runtimeUnit } from "../../src/boot/install/hook.ts";
+import { agentUnit } from "../../src/boot/install/services.ts";
+import { afterUnit, beforeUnit, type Unit, unitText } from "../../src/boot/install/units.ts";
 
 const SETTINGS: HookSettings = {
   program: "/usr/bin/unghost",

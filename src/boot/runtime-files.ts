@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions/index.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { parseToml } from "../host/toml.ts";
-import { hostFiles } from "./install/host-files.ts";
+import { hostFiles } from "./install/detect.ts";
 import { serviceCommand } from "./service-command.ts";
 
 /** The paths of a distribution's containerd, which is started temporarily before the service. */

@@ -1,5 +1,5 @@
 import type { OwnNode } from "../agent/kube/withdraw.ts";
-import { type RunCommand, runCommand, systemdRuns } from "../boot/install/service-manager.ts";
+import { type RunCommand, runCommand, systemdRuns } from "../boot/install/apply.ts";
 import { clusterOpener } from "../kube/cluster-credentials.ts";
 import { askYesNo } from "./ask.ts";
 import type { Io } from "./io.ts";

@@ -1,9 +1,7 @@
-import type { Host } from "../boot/install/distribution.ts";
 import { CRIO } from "../boot/install/drop-in.ts";
-import type { HookSettings } from "../boot/install/hook-command.ts";
-import type { InstallPlan, State } from "../boot/install/install-plan.ts";
-import { nixosModule } from "../boot/install/nixos.ts";
-import { talosFiles } from "../boot/install/talos.ts";
+import type { HookSettings, Host } from "../boot/install/hook.ts";
+import type { InstallPlan, State } from "../boot/install/plan.ts";
+import { nixosModule, talosFiles } from "../boot/install/platforms.ts";
 
 const MANAGERS = { systemd: "systemd", openrc: "OpenRC", nixos: "NixOS", talos: "Talos" } as const;
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hostFiles } from "../../src/boot/install/host-files.ts";
+import { hostFiles } from "../../src/boot/install/detect.ts";
 import { findRuntimeFiles } from "../../src/boot/runtime-files.ts";
 import { serviceCommand } from "../../src/boot/service-command.ts";
 

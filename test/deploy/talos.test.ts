@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { extensionFiles } from "../../scripts/release/talos-extension.ts";
-import { talosFiles } from "../../src/boot/install/talos.ts";
+import { talosFiles } from "../../src/boot/install/platforms.ts";
 
 const talos = talosFiles({ stateDir: "/var/lib/unghost", bootArgs: [] }, "1.2.3");
 

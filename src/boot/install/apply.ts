@@ -1,10 +1,13 @@
-import { constants } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readSync } from "node:fs";
 import { copyFile, lstat, mkdir, open, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { sha256 } from "../../heal/quarantine/file-identity.ts";
 import { syncDirectory } from "../../heal/state/durable-files.ts";
+import { failureOf, runChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { errorCode } from "../../host/source.ts";
 import type { InstallEntry } from "./files.ts";
+import { AGENT_UNIT, KEEP_UNIT } from "./services.ts";
 
 /**
  * All changes of install and uninstall on a host. Paths are the host's. Every file is written under another name and
@@ -94,3 +97,78 @@ async function finish(path: string, mode: number): Promise<void> {
     await handle.close();
   }
 }
+
+const CHUNK = 1024 * 1024;
+
+/** Checksum of the executable on the host; undefined if it does not exist. */
+export function executableOnHost(hostRoot: string, path: string): string | undefined {
+  try {
+    return checksumOfFile(resolveOnHost(hostRoot, path, "follow"));
+  } catch (thrown) {
+    if (errorCode(thrown) === "ENOENT" || errorCode(thrown) === "ENOTDIR") return undefined;
+    throw thrown;
+  }
+}
+
+export function checksumOfFile(path: string): string {
+  const hash = sha256();
+  const buffer = Buffer.allocUnsafe(CHUNK);
+  const fd = openSync(path, "r");
+  try {
+    for (let count = readSync(fd, buffer); count > 0; count = readSync(fd, buffer)) {
+      hash.update(buffer.subarray(0, count));
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return hash.digest("hex");
+}
+
+/** Commands of the service manager around a change of its files. */
+export interface ManagerCommands {
+  readonly before: readonly (readonly string[])[];
+  readonly after: readonly (readonly string[])[];
+}
+
+const NOTHING: ManagerCommands = { before: [], after: [] };
+const RELOAD = ["systemctl", "daemon-reload"];
+
+/**
+ * Nothing has to be enabled: drop-ins of the runtime's unit want ours. OpenRC reads its directories again on its own.
+ */
+export function installCommands(paths: readonly string[]): ManagerCommands {
+  if (!paths.some(isSystemds)) return NOTHING;
+  const has = (unit: string): boolean => paths.some((path) => path.endsWith(`/${unit}`));
+  // A running agent is restarted with the new version.
+  const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
+  // The keeper disrupts no pod, and pods created before the next boot need it, too.
+  const keep = has(KEEP_UNIT) ? [["systemctl", "restart", KEEP_UNIT]] : [];
+  return { before: [], after: [RELOAD, ...restart, ...keep] };
+}
+
+export function uninstallCommands(paths: readonly string[]): ManagerCommands {
+  if (!paths.some(isSystemds)) return NOTHING;
+  const units = paths.map((path) => path.slice(path.lastIndexOf("/") + 1)).filter((name) => name.endsWith(".service"));
+  return { before: units.length === 0 ? [] : [["systemctl", "stop", ...units]], after: [RELOAD] };
+}
+
+function isSystemds(path: string): boolean {
+  return path.startsWith("/etc/systemd/");
+}
+
+/** As documented by systemd (sd_booted). */
+export function systemdRuns(): boolean {
+  return existsSync("/run/systemd/system");
+}
+
+const COMMAND_MS = 60_000;
+
+export type RunCommand = (command: readonly string[]) => Promise<string | undefined>;
+
+/** Returns the error output, or undefined. */
+export const runCommand: RunCommand = async (command) => {
+  const result = await runChild(command, { timeoutMs: COMMAND_MS });
+  const failure = failureOf(result);
+  if (failure === undefined) return undefined;
+  return result.stderr.trim() || `${command[0]} ${failure}`;
+};

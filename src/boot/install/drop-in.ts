@@ -1,9 +1,6 @@
-import { AGENT_UNIT } from "./agent-service.ts";
-import type { RuntimeService } from "./distribution.ts";
-import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
-import { KEEP_UNIT } from "./keep-service.ts";
-import { commandLine, type Setting, type Unit } from "./unit-text.ts";
-import { AFTER_UNIT, BEFORE_UNIT, unitName } from "./units.ts";
+import { type HookSettings, limitedHookCommand, type RuntimeService } from "./hook.ts";
+import { AGENT_UNIT, KEEP_UNIT } from "./services.ts";
+import { AFTER_UNIT, BEFORE_UNIT, commandLine, type Setting, type Unit, unitName } from "./units.ts";
 
 export const DROP_IN = "10-unghost.conf";
 

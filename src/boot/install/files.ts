@@ -1,13 +1,10 @@
-import { AGENT_SCRIPT, agentScript, agentUnit } from "./agent-service.ts";
-import type { Host } from "./distribution.ts";
+import * as v from "valibot";
+import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import { dropIn } from "./drop-in.ts";
-import type { HookSettings } from "./hook-command.ts";
-import { KEEP_SCRIPT, keepScript, keepUnit } from "./keep-service.ts";
+import type { HookSettings, Host } from "./hook.ts";
 import { AFTER_SCRIPT, afterScript, BEFORE_SCRIPT, beforeScript } from "./openrc.ts";
-import { type Receipt, receiptLine } from "./receipt.ts";
-import { sealed } from "./seal.ts";
-import { type Unit, unitText } from "./unit-text.ts";
-import { AFTER_UNIT, afterUnit, beforeUnit } from "./units.ts";
+import { AGENT_SCRIPT, agentScript, agentUnit, KEEP_SCRIPT, keepScript, keepUnit } from "./services.ts";
+import { AFTER_UNIT, afterUnit, beforeUnit, type Unit, unitText } from "./units.ts";
 
 export type InstallEntry =
   | { readonly kind: "file"; readonly path: string; readonly content: string; readonly mode: number }
@@ -65,4 +62,66 @@ function openrcFiles({ services }: Host, settings: HookSettings, receipt: Receip
       return { kind: "link", path: `${RUNLEVEL}/${name}`, target: `/etc/init.d/${name}` } as const;
     }),
   ];
+}
+
+/**
+ * What install did besides writing text files, so that uninstall can revert it. It is stored as a comment in one of
+ * those files.
+ */
+const receiptSchema = v.object({
+  /** Only if install put it there: one that a package or an operator installed stays. */
+  executable: v.optional(v.object({ path: v.string(), sha256: v.string() })),
+  /** Directories that did not exist before. */
+  directories: v.array(v.string()),
+});
+
+export type Receipt = v.InferOutput<typeof receiptSchema>;
+
+export const NO_RECEIPT: Receipt = { directories: [] };
+
+const LINE = /^# Receipt: (\{.*\})$/m;
+
+export function receiptLine(receipt: Receipt): string {
+  return `# Receipt: ${JSON.stringify(receipt)}`;
+}
+
+/** The receipt in one of our files; empty if it has none, or a damaged one. */
+export function receiptIn(text: string | undefined): Receipt {
+  const found = LINE.exec(text ?? "")?.[1];
+  if (found === undefined) return NO_RECEIPT;
+  try {
+    const parsed = v.safeParse(receiptSchema, JSON.parse(found));
+    return parsed.success ? parsed.output : NO_RECEIPT;
+  } catch {
+    return NO_RECEIPT;
+  }
+}
+
+const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`.";
+const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;
+
+/**
+ * Adds the line that marks a file as ours. Its seal is a checksum of the rest: it distinguishes a file of an older
+ * unghost, which may be replaced, from one that an operator modified, which may not.
+ */
+export function sealed(content: string): string {
+  // The kernel reads a script's interpreter from its first line, so our line follows it.
+  const isScript = content.startsWith("#!");
+  const text = isScript && !content.includes("\n") ? `${content}\n` : content;
+  const [first = ""] = isScript ? text.split("\n", 1) : [];
+  const top = first === "" ? "" : `${first}\n`;
+  return `${top}${HEADER} Seal: ${checksum(text)}\n${text.slice(top.length)}`;
+}
+
+export type Authorship = "ours" | "changed" | "foreign";
+
+export function authorship(text: string): Authorship {
+  const found = SEALED.exec(text);
+  if (found === null) return text.includes(HEADER) ? "changed" : "foreign";
+  const rest = text.slice(0, found.index) + text.slice(found.index + found[0].length);
+  return checksum(rest) === found[1] ? "ours" : "changed";
+}
+
+function checksum(text: string): string {
+  return sha256Of(text).slice(0, 16);
 }

@@ -1,6 +1,5 @@
-import type { RuntimeService } from "./distribution.ts";
-import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
-import { comment } from "./unit-text.ts";
+import { type HookSettings, limitedHookCommand, type RuntimeService } from "./hook.ts";
+import { comment } from "./units.ts";
 
 export const BEFORE_SCRIPT = "unghost-boot";
 export const AFTER_SCRIPT = "unghost-boot-after";

@@ -1,13 +1,15 @@
 import { basename } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { hostWriter } from "../../boot/install/apply.ts";
-import { CHOICES, type Choice, detect } from "../../boot/install/detect.ts";
-import type { Host } from "../../boot/install/distribution.ts";
-import { checksumOfFile, executableOnHost } from "../../boot/install/executable.ts";
-import type { HookSettings } from "../../boot/install/hook-command.ts";
-import { hostFiles } from "../../boot/install/host-files.ts";
-import { type InstallPlan, planInstall } from "../../boot/install/install-plan.ts";
-import { installCommands, uninstallCommands } from "../../boot/install/service-manager.ts";
+import {
+  checksumOfFile,
+  executableOnHost,
+  hostWriter,
+  installCommands,
+  uninstallCommands,
+} from "../../boot/install/apply.ts";
+import { CHOICES, type Choice, detect, hostFiles } from "../../boot/install/detect.ts";
+import type { HookSettings, Host } from "../../boot/install/hook.ts";
+import { type InstallPlan, planInstall } from "../../boot/install/plan.ts";
 import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "../hook-options.ts";

@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
 import { findCondition, type OwnNode, removeCondition } from "../../agent/kube/withdraw.ts";
-import { type HostWriter, hostWriter } from "../../boot/install/apply.ts";
-import { executableOnHost } from "../../boot/install/executable.ts";
-import { hostFiles } from "../../boot/install/host-files.ts";
-import { uninstallCommands } from "../../boot/install/service-manager.ts";
-import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/uninstall-plan.ts";
+import { executableOnHost, type HostWriter, hostWriter, uninstallCommands } from "../../boot/install/apply.ts";
+import { hostFiles } from "../../boot/install/detect.ts";
+import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/plan.ts";
 import { describeError } from "../../host/source.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";

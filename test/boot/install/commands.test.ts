@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { installCommands, runCommand } from "../../../src/boot/install/service-manager.ts";
+import { installCommands, runCommand } from "../../../src/boot/install/apply.ts";
 import { type HookOptions, runCommands } from "../../../src/cli/hook-options.ts";
 
 const COMMANDS = [

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { type Choice, detect } from "../../../src/boot/install/detect.ts";
-import { hostFiles } from "../../../src/boot/install/host-files.ts";
+import { type Choice, detect, hostFiles } from "../../../src/boot/install/detect.ts";
 import { ALPINE, HOSTS, type ScratchHost, scratchHost } from "./scratch-host.ts";
 
 let host: ScratchHost | undefined;

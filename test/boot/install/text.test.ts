@@ -1,11 +1,10 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { installCommands, uninstallCommands } from "../../../src/boot/install/apply.ts";
+import { authorship, NO_RECEIPT, receiptIn, receiptLine, sealed } from "../../../src/boot/install/files.ts";
 import { shellWords } from "../../../src/boot/install/openrc.ts";
-import { NO_RECEIPT, receiptIn, receiptLine } from "../../../src/boot/install/receipt.ts";
-import { authorship, sealed } from "../../../src/boot/install/seal.ts";
-import { installCommands, uninstallCommands } from "../../../src/boot/install/service-manager.ts";
-import { commandLine, comment } from "../../../src/boot/install/unit-text.ts";
+import { commandLine, comment } from "../../../src/boot/install/units.ts";
 
 describe("seal", () => {
   const text = fc.oneof(
