@@ -1,5 +1,4 @@
-import { restartForCommand } from "./cli/lean-engine.ts";
-import { raisePriority } from "./cli/process-priority.ts";
+import { raisePriority, restartForCommand } from "./cli/process.ts";
 import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));

@@ -15,8 +15,7 @@ import {
 import { printable } from "../host/text.ts";
 import { COMPLETE } from "./commands/completion.ts";
 import { type Context, commandNamed, routesFor } from "./commands/index.ts";
-import { ExitCode } from "./exit-codes.ts";
-import type { Io } from "./io.ts";
+import { ExitCode, type Io } from "./io.ts";
 import { noSuchCommand } from "./no-such-command.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { nearestOf } from "./settings/suggest.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type WatchTiming, watchConfigFile } from "../../src/cli/settings/watch.ts";
+import { type WatchTiming, watchConfigFile } from "../../src/cli/settings/file.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const HOUR_MS = 3_600_000;

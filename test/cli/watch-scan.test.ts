@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Io } from "../../src/cli/io.ts";
-import { watchScan } from "../../src/cli/watch-scan.ts";
+import { watchScan } from "../../src/cli/show-report.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 
 const FINDING = { id: "dead-after-crash/a", severity: "warning", treatment: { automatic: true, steps: [] } };

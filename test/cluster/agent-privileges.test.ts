@@ -9,7 +9,7 @@ import type { Injected } from "../../lab/faults/injected.ts";
 import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
 import { lostLink } from "../../lab/faults/lost-link.ts";
 import { until } from "../../lab/poll.ts";
-import { ExitCode } from "../../src/cli/exit-codes.ts";
+import { ExitCode } from "../../src/cli/io.ts";
 import { parseJson, property } from "../../src/host/text.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import {

@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import { ExitCode } from "../exit-codes.ts";
+import { ExitCode } from "../io.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 
 /** Each script gets its words from the executable, so that it never has to be updated. */

@@ -1,8 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/output.ts";
-import { ExitCode } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
+import { ExitCode, type Io } from "../io.ts";
 import { type Configuration, type EffectiveValue, effectiveValues } from "../settings/effective.ts";
 import { onOff, SettingsError } from "../settings/kinds.ts";
 import { agentOverrides, checkAgent } from "../settings/policy.ts";

@@ -1,7 +1,6 @@
 import { buildCommand, type Command } from "@stricli/core";
 import { wrap } from "../../report/words.ts";
-import { ExitCode } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
+import { ExitCode, type Io } from "../io.ts";
 import { noSuchCommand } from "../no-such-command.ts";
 import { kebab, nodeFlags } from "../settings/table.ts";
 import { type Context, commandNamed, NO_BRIEF } from "./index.ts";

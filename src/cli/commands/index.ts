@@ -1,6 +1,5 @@
 import { buildRouteMap, type Command, type CommandContext, type RouteMap } from "@stricli/core";
-import type { ExitCode } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
+import type { ExitCode, Io } from "../io.ts";
 
 /** Loaded on demand, each with its own dependencies, for a fast start. */
 const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([

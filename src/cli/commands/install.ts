@@ -11,9 +11,17 @@ import { CHOICES, type Choice, detect, hostFiles } from "../../boot/install/dete
 import type { HookSettings, Host } from "../../boot/install/hook.ts";
 import { type InstallPlan, planInstall } from "../../boot/install/plan.ts";
 import { describeError } from "../../host/source.ts";
-import { ExitCode } from "../exit-codes.ts";
-import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "../hook-options.ts";
-import { describeHost, planLines, printedInstead } from "../install-words.ts";
+import {
+  agreed,
+  describeHost,
+  type HookIo,
+  type HookOptions,
+  hookOptions,
+  planLines,
+  printedInstead,
+  runCommands,
+} from "../install-options.ts";
+import { ExitCode } from "../io.ts";
 import { onOff, positive, text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type FlagValues, nodeFlags } from "../settings/table.ts";

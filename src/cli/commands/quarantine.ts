@@ -19,8 +19,7 @@ import {
   sizeInWords,
 } from "../../report/quarantine.ts";
 import { count } from "../../report/words.ts";
-import { askYesNo } from "../ask.ts";
-import { ExitCode } from "../exit-codes.ts";
+import { askYesNo, ExitCode } from "../io.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";

@@ -2,11 +2,10 @@ import { isAbsolute } from "node:path";
 import { scanOffline } from "../../diagnose/offline.ts";
 import { observeOffline } from "../../node/observe-offline.ts";
 import { buildReport } from "../../report/build.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
+import type { ExitCode, Io } from "../io.ts";
 import { SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type NodeFlags } from "../settings/table.ts";
+import type { NodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { checkClassNames } from "../targets.ts";
 

@@ -8,14 +8,12 @@ import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
 import { buildReport } from "../../report/build.ts";
 import type { NodeReport } from "../../report/node-report.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
+import type { ExitCode, Io } from "../io.ts";
 import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
 import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
-import { showOneLine, showReport, type TableShape, takeLayout } from "../show-report.ts";
+import { showOneLine, showReport, type TableShape, takeLayout, watchScan } from "../show-report.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
-import { watchScan } from "../watch-scan.ts";
 import { type Context, NO_BRIEF } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
 

@@ -5,8 +5,8 @@ import { executableOnHost, type HostWriter, hostWriter, uninstallCommands } from
 import { hostFiles } from "../../boot/install/detect.ts";
 import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/plan.ts";
 import { describeError } from "../../host/source.ts";
-import { ExitCode } from "../exit-codes.ts";
-import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";
+import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../install-options.ts";
+import { ExitCode } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type FlagValues, nodeFlags } from "../settings/table.ts";

@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { formatDocument } from "../../report/output.ts";
-import { ExitCode } from "../exit-codes.ts";
+import { ExitCode } from "../io.ts";
 import { parseGiven } from "../settings/read.ts";
 import { NODE, nodeFlags } from "../settings/table.ts";
 import { COMMIT, VERSION } from "../version.ts";
