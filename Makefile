@@ -6,8 +6,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
 PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
-	src/agent/state/timeline-runs.ts src/evidence/pending.ts src/host/text.ts \
-	$(addprefix src/report/,count-by-kind.ts natural-order.ts pending.ts short-age.ts subject-words.ts text.ts)
+	src/agent/state/timeline-runs.ts src/evidence/pending.ts src/host/text.ts src/report/pending.ts src/report/words.ts
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

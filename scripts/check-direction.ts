@@ -1,6 +1,6 @@
 /**
- * Imports go in one direction. This fails if a directory of src/ imports from one that it must not depend on, or if
- * something outside src/classes/ names a single failure class.
+ * Imports go in one direction. This fails if a directory of src/ imports from one that it must not depend on, if two
+ * directories import each other at any depth, or if something outside src/classes/ names a single failure class.
  */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -9,87 +9,37 @@ import { classes } from "../src/classes/index.ts";
 /** Directory -> directories it may import from, besides itself. Each names only those above it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   host: [],
-  child: [],
-  distributions: ["host"],
-  runtime: ["distributions", "host"],
-  kube: ["distributions", "host"],
-  snapshot: ["runtime", "kube", "distributions", "child", "host"],
-  keeper: ["snapshot", "runtime", "distributions", "host"],
-  liveness: ["snapshot", "host"],
-  evidence: ["liveness", "snapshot", "kube", "host"],
-  classes: ["liveness", "snapshot", "host", "evidence"],
-  explain: ["classes", "snapshot", "host", "evidence"],
-  diagnose: ["classes", "liveness", "snapshot", "explain", "host", "evidence"],
-  plan: ["diagnose", "classes", "snapshot", "host", "evidence"],
-  heal: [
-    "plan",
-    "diagnose",
-    "explain",
-    "classes",
-    "liveness",
-    "snapshot",
-    "kube",
-    "runtime",
-    "child",
-    "host",
-    "evidence",
-  ],
-  boot: [
-    "distributions",
-    "keeper",
-    "heal",
-    "plan",
-    "diagnose",
-    "classes",
-    "liveness",
-    "snapshot",
-    "runtime",
-    "child",
-    "host",
-    "evidence",
-  ],
-  report: ["heal", "plan", "diagnose", "explain", "classes", "liveness", "snapshot", "host", "evidence"],
-  doctor: ["report", "keeper", "snapshot", "kube", "host"],
-  fleet: ["plan", "classes", "snapshot", "kube", "host", "evidence"],
-  agent: [
-    "distributions",
-    "keeper",
-    "fleet",
-    "report",
-    "heal",
-    "plan",
-    "diagnose",
-    "explain",
-    "classes",
-    "snapshot",
-    "kube",
-    "runtime",
-    "child",
-    "host",
-    "evidence",
-  ],
+  runtime: ["host"],
+  kube: ["host"],
+  node: ["runtime", "kube", "host"],
+  durable: ["node", "runtime", "host"],
+  evidence: ["node", "kube", "host"],
+  classes: ["node", "host", "evidence"],
+  diagnose: ["classes", "node", "host", "evidence"],
+  plan: ["diagnose", "classes", "node", "host", "evidence"],
+  heal: ["plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
+  boot: ["durable", "heal", "plan", "diagnose", "classes", "node", "runtime", "host", "evidence"],
+  report: ["heal", "plan", "diagnose", "classes", "node", "host", "evidence"],
+  doctor: ["report", "durable", "node", "kube", "host"],
+  agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
   cli: [
-    "kube",
     "agent",
-    "distributions",
     "doctor",
-    "keeper",
-    "fleet",
     "boot",
     "report",
     "heal",
     "plan",
     "diagnose",
-    "explain",
     "classes",
-    "snapshot",
+    "durable",
+    "node",
+    "kube",
     "runtime",
-    "child",
     "host",
     "evidence",
   ],
-  library: ["report", "explain", "classes"],
-  main: ["cli", "child"],
+  library: ["report", "diagnose", "classes"],
+  main: ["cli", "host"],
 };
 
 const IMPORT_OF_VALUES = /(?:import (?!type )[^;]*? from|import\()\s*"(\.[^"]+)"/g;
@@ -105,6 +55,17 @@ function directoryOf(file: string): string {
   return first.replace(/\.ts$/, "");
 }
 
+/** The two directories that an import connects: below the last one that both paths share. Missing within one directory. */
+function siblingsOf(file: string, target: string): readonly [string, string] | undefined {
+  const from = dirname(file).split("/");
+  const to = dirname(target).split("/");
+  const shared = from.findIndex((name, index) => name !== to[index]);
+  if (shared === -1 || shared >= to.length) return undefined;
+  return [from.slice(0, shared + 1).join("/"), to.slice(0, shared + 1).join("/")];
+}
+
+/** "A B" -> an import from directory A to its sibling B. */
+const betweenSiblings = new Map<string, string>();
 const wrong: string[] = [];
 const directories = Object.keys(MAY_IMPORT);
 for (const [directory, allowed] of Object.entries(MAY_IMPORT)) {
@@ -120,8 +81,8 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
     continue;
   }
   const text = readFileSync(file, "utf8");
-  if (directory !== "child" && text.includes("child_process")) {
-    wrong.push(`${file} starts a process on its own: only src/child/ does, where every child has a deadline`);
+  if (file !== "src/host/child.ts" && text.includes("child_process")) {
+    wrong.push(`${file} starts a process on its own: only src/host/child.ts does, where every child has a deadline`);
   }
   if (!file.includes("/gen/")) {
     for (const [, id] of text.matchAll(QUOTED_ID))
@@ -136,10 +97,17 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
     }
     if (directory !== "classes" && path.startsWith("src/classes/") && !CLASS_REGISTRY.has(path))
       wrong.push(`${file} imports ${path}: what it asks of the class has to be a field of FailureClass`);
+    const siblings = siblingsOf(file, path);
+    if (siblings !== undefined) betweenSiblings.set(siblings.join(" "), `${file} imports ${path}`);
     const other = directoryOf(path);
     if (other !== directory && !allowed.includes(other))
       wrong.push(`${file} (${directory}) must not import from ${other}: ${path}`);
   }
+}
+for (const [pair, there] of betweenSiblings) {
+  const [one = "", other = ""] = pair.split(" ");
+  const back = betweenSiblings.get(`${other} ${one}`);
+  if (back !== undefined && one < other) wrong.push(`${one} and ${other} import each other: ${there}, ${back}`);
 }
 /** Functions of node:fs and calls of an API that change a node. Opening a file is not one: readers do it, too. */
 const CHANGES_FILES =
@@ -147,7 +115,7 @@ const CHANGES_FILES =
 const CHANGES_NODE =
   /\.(?:stopPodSandbox|removePodSandbox|runPodSandbox|startContainer|stopContainer|removeContainer|createContainer|deleteContainer|deleteSandbox|deleteLease)\(|\bprocess\.kill\(|\bapi\.(?:create|patch|replace|delete)\(|\bdeletePod\(/;
 /** What heal/ changes a node with: its steps, and the move to quarantine. */
-const TOOLS_OF_HEAL = /^src\/heal\/(?:steps\/|quarantine\/(?:quarantine|move-away)\.ts$|execution\/run-)/;
+const TOOLS_OF_HEAL = /^src\/heal\/(?:steps\/|quarantine\/(?:quarantine|move-away)\.ts$|run-)/;
 /** Why these may change what they change. None of it is a sandbox, its files, its processes or its records. */
 const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/boot/install/", "installs unghost's own units"],

@@ -25,9 +25,8 @@ function filesOf(patterns: readonly string[]): readonly string[] {
 export const MODULES: readonly MutatedModule[] = [
   {
     name: "liveness",
-    sources: ["src/liveness/*.ts", "src/heal/proof/prove.ts"],
-    except: ["src/evidence/liveness-words.ts"],
-    tests: ["test/liveness/*.test.ts", "test/heal/proof/prove.test.ts"],
+    sources: ["src/evidence/liveness.ts", "src/evidence/stored.ts", "src/heal/proof/prove.ts"],
+    tests: ["test/evidence/{liveness,reference,stored}*.test.ts", "test/heal/proof/prove.test.ts"],
   },
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },
   {
@@ -60,6 +59,7 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "steps",
     sources: ["src/heal/steps/*.ts", "src/host/poll.ts"],
+    except: ["src/heal/steps/cni-exec.ts"],
     tests: [
       "test/heal/steps/*.test.ts",
       "test/host/poll.test.ts",
@@ -70,8 +70,7 @@ export const MODULES: readonly MutatedModule[] = [
   },
   {
     name: "quarantine",
-    sources: ["src/heal/quarantine/*.ts"],
-    except: ["src/heal/quarantine/undo.ts"],
+    sources: ["src/heal/quarantine/{inventory,move-away,quarantine}.ts"],
     tests: ["test/heal/quarantine/*.test.ts", "test/heal/journal/recover.test.ts"],
   },
   {
@@ -91,6 +90,6 @@ export const MODULES: readonly MutatedModule[] = [
       "src/heal/journal/unsettled.ts",
       "src/heal/journal/reader.ts",
     ],
-    tests: ["test/heal/journal/*.test.ts", "test/heal/execution/{session,earlier-runs}.test.ts"],
+    tests: ["test/heal/journal/*.test.ts", "test/heal/proof/{session,earlier-runs}.test.ts"],
   },
 ];

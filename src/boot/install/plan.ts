@@ -48,10 +48,10 @@ export function findInstalled(files: HostFiles): readonly Installed[] {
   });
   const texts = [...dropIns, ...units, ...scripts.map((name) => `${INIT_DIR}/${name}`)];
   const found = texts.filter((path) => files.kind(path) !== "absent");
-  return [...links, ...found.map((path) => ({ path, isOurs: isOurs(path, files) }))];
+  return [...links, ...found.map((path) => ({ path, isOurs: isWholeFileOurs(path, files) }))];
 }
 
-function isOurs(path: string, files: HostFiles): boolean {
+function isWholeFileOurs(path: string, files: HostFiles): boolean {
   return files.kind(path) === "file" && authorship(files.read(path) ?? "") !== "foreign";
 }
 
