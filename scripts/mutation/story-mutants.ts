@@ -19,7 +19,7 @@ export interface Edit {
 const CLASSES = "src/classes";
 
 const tornResultsUnseen: Edit = {
-  file: `${CLASSES}/removal-fails/libcni-result-cache-corrupt.ts`,
+  file: `${CLASSES}/corrupt-caches.ts`,
   from: "blockingResults(candidate.about.results, view)",
   to: "blockingResults([], view)",
 };
@@ -31,7 +31,7 @@ const noRecovery: Edit = {
 };
 
 const noCreationDue: Edit = {
-  file: `${CLASSES}/creation-blocked/sandbox-name-held-by-inflight-run.ts`,
+  file: `${CLASSES}/sandbox-name-held-by-inflight-run.ts`,
   from: ".filter((creation) => isCreationDue(creation, view))",
   to: ".filter(() => false)",
 };
@@ -44,12 +44,12 @@ const crioLostEndOrderly: Edit = {
 
 const filesOfRunningPodsOrphaned: readonly Edit[] = [
   {
-    file: `${CLASSES}/leaks/cni-cache-files-orphaned.ts`,
+    file: `${CLASSES}/cni-cache-files-orphaned.ts`,
     from: "return unknownIds(view).flatMap(({ id, about }) => {",
     to: "return view.sandboxes.flatMap(({ id }) => {\n    const about = view.about(id);",
   },
   {
-    file: `${CLASSES}/leaks/cni-cache-files-orphaned.ts`,
+    file: `${CLASSES}/cni-cache-files-orphaned.ts`,
     from: "if (first === undefined || about.leases.length > 0)",
     to: "if (first === undefined)",
   },
@@ -143,7 +143,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the daemon is restarted without consent",
     edits: [
       {
-        file: `${CLASSES}/removal-fails/multus-daemon-down-or-wedged.ts`,
+        file: `${CLASSES}/multus-daemon-down-or-wedged.ts`,
         from: 'mode: "attended"',
         to: 'mode: "automatic"',
       },
@@ -154,7 +154,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "a hung daemon is seen only while a shim waits for it",
     edits: [
       {
-        file: `${CLASSES}/removal-fails/multus-daemon-down-or-wedged.ts`,
+        file: `${CLASSES}/multus-daemon-down-or-wedged.ts`,
         from: 'if (process?.isStopped === true) return "wedged";',
         to: "",
       },
@@ -165,7 +165,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "daemons of network plugins are not checked",
     edits: [
       {
-        file: `${CLASSES}/removal-fails/cni-daemon-socket-down.ts`,
+        file: `${CLASSES}/cni-daemon-socket-down.ts`,
         from: 'includes("multus-shim") ? []',
         to: 'includes("") || one.daemon ? []',
       },
@@ -606,7 +606,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "leaked addresses are not found",
     edits: [
       {
-        file: `${CLASSES}/leaks/hostlocal-ip-leak-after-reboot.ts`,
+        file: `${CLASSES}/hostlocal-leases.ts`,
         from: "const [first] = about.leases;",
         to: "const [first] = about.leases.slice(0, 0);",
       },

@@ -152,11 +152,11 @@ export interface FactsQuestion {
 
 /** Reads the cluster's state of a node; sends only the requests that are needed now. */
 export async function readFacts(api: Api, standing: Standing, question: FactsQuestion): Promise<ClusterFacts> {
-  const { name, isKubelet, hasDeadSandboxes, following } = question;
+  const { name, hasDeadSandboxes, following } = question;
   const [pods, node] = await Promise.all([standing.pods(), orKubeError(standing.node())]);
   // Kubelet credentials may read neither namespaces nor events.
-  const someWait = !isKubelet && pods.some(isWaiting);
-  const isWanted = !isKubelet && (someWait || (await hasDeadSandboxes));
+  const someWait = !question.isKubelet && pods.some(isWaiting);
+  const isWanted = !question.isKubelet && (someWait || (await hasDeadSandboxes));
   const [namespaces, events] = await Promise.all([
     isWanted ? orKubeError(standing.ignoredNamespaces()) : [],
     someWait ? orKubeError(standing.events(pods)) : undefined,
@@ -177,7 +177,7 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
   const ofNode = { name, ...(node instanceof KubeError ? {} : { volumes: node.volumes ?? NO_VOLUMES }) };
-  const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, ofNode, pods, following));
+  const unattached = question.isKubelet ? undefined : await orKubeError(readUnattached(api, ofNode, pods, following));
   if (unattached instanceof KubeError)
     gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
   return {

@@ -39,7 +39,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .map(reportedPending)
       .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),
     kept: diagnosis.kept
-      .map(({ sandboxId, pod, reason }) => ({ sandboxId, pod, reason: reason.text, code: reason.code }))
+      .map(({ sandboxId, pod, reason: { code, text } }) => ({ sandboxId, pod, reason: text, code }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problemsIn(snapshot),
     advice: [...diagnosis.advice],
@@ -91,13 +91,13 @@ function restartsOf(
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
-    actions: results.map(({ action, outcome, reason, code, journalId, undone, logsSavedTo, undo, seconds }) => ({
+    actions: results.map(({ action, outcome, code, journalId, undone, logsSavedTo, undo, seconds, ...result }) => ({
       finding: action.finding.id,
       action: [...action.steps, ...(action.followUps ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...restartsOf(action, undone),
       ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),
-      reason,
+      reason: result.reason,
       code,
       journalId,
       logsSavedTo,
@@ -154,11 +154,7 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
       return [{ source: name, problem: message, ...more }];
     }
     if (source.status === "absent") return [];
-    return source.oddities.map(({ path, reason, code }) => ({
-      source: name,
-      problem: `${path}: ${reason}`,
-      code,
-    }));
+    return source.oddities.map(({ path, code, ...odd }) => ({ source: name, problem: `${path}: ${odd.reason}`, code }));
   });
   const hangsMs = snapshot.cri.status === "read" ? snapshot.cri.value.statusHangsMs : undefined;
   const status =

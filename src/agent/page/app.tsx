@@ -2,12 +2,17 @@ import { Blocked, Findings } from "./findings.tsx";
 import { blockedPods } from "./groups.ts";
 import { Heals, PendingList } from "./heals.tsx";
 import { live } from "./live.ts";
-import { noticesOf, PAGE_VERSION } from "./notices.ts";
+import { noticesOf } from "./notices.ts";
 import { Ago, Connection } from "./parts.tsx";
 import { AgentFacts, Sources } from "./source-table.tsx";
 import { Timeline } from "./timeline-section.tsx";
 import { pageVerdict, type Verdict } from "./verdict.ts";
 import type { WireState } from "./wire.ts";
+
+/** What scripts/build-page.ts puts in: the page is of one version. */
+declare const UNGHOST_VERSION: string;
+
+export const PAGE_VERSION = UNGHOST_VERSION;
 
 export function App() {
   const { state: agent } = live();

@@ -1,7 +1,6 @@
 import { render } from "preact";
-import { App } from "./app.tsx";
+import { App, PAGE_VERSION } from "./app.tsx";
 import { goLive, live } from "./live.ts";
-import { PAGE_VERSION } from "./notices.ts";
 import { adviseVersion, pageVerdict, type Tone, type Verdict } from "./verdict.ts";
 
 const root = document.getElementById("page");

@@ -71,10 +71,10 @@ function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Grou
   };
 }
 
-/** The sandbox and the podRef in a line, if any. Ids may be short (crictl prints 13 digits). */
+/** The sandbox and the pod in a line, if any. Ids may be short (crictl prints 13 digits). */
 export interface LogSubject {
   readonly sandboxId?: string;
-  readonly podRef?: NamedPod;
+  readonly pod?: NamedPod;
 }
 
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
@@ -86,7 +86,7 @@ const SANDBOX_IDS: readonly RegExp[] = [
   new RegExp(`sandbox name \\S{1,400}:? (?:name \\S{1,400} )?is reserved for (${ID})`),
   new RegExp(`\\(([0-9a-f]{64})\\)`),
   new RegExp(`in use by (?:sandbox|container) (${ID})`),
-  new RegExp(`(?:for|within|of|in|podRef|stop|stopping|failed) sandbox (?:container |id |task )?(${ID})`),
+  new RegExp(`(?:for|within|of|in|pod|stop|stopping|failed) sandbox (?:container |id |task )?(${ID})`),
   new RegExp(`(?:stop|remove)podsandbox (?:for )?(${ID})`),
   new RegExp(`podsandboxid[=:]{1,2}\\s?(?:\\{type:\\S{1,20},id:)?(${ID})`),
   new RegExp(`sandboxid[=: (]{1,3}(${ID})`),
@@ -122,7 +122,7 @@ const PODS: readonly PodPattern[] = [
     read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
   },
   {
-    pattern: new RegExp(`(?:sandbox|podRef name) k8s_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
+    pattern: new RegExp(`(?:sandbox|pod name) k8s_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
     read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
   },
   {
@@ -154,7 +154,7 @@ const PODS: readonly PodPattern[] = [
     read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
   },
   {
-    pattern: new RegExp(`(?:teardown|set up|setup|for) podRef (${NAME})_(${NAME})(?![0-9a-z_.-])`),
+    pattern: new RegExp(`(?:teardown|set up|setup|for) pod (${NAME})_(${NAME})(?![0-9a-z_.-])`),
     read: ([, name, namespace]) => podRef(namespace, name, undefined, undefined),
   },
 ];
@@ -163,7 +163,7 @@ const PODS: readonly PodPattern[] = [
 export function subjectOf(text: string): LogSubject {
   const sandboxId = firstGroup(SANDBOX_IDS, text);
   const found = firstPod(text);
-  return { sandboxId, podRef: found };
+  return { sandboxId, pod: found };
 }
 
 function firstGroup(patterns: readonly RegExp[], text: string): string | undefined {
