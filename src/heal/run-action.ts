@@ -5,16 +5,10 @@ import { resolveOnHost } from "../host/paths.ts";
 import { MAX_FILE_BYTES } from "../host/safe-fs.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { JournalId } from "./journal/entry.ts";
-import type { FreshFacts, Sleep } from "./proof/fresh-facts.ts";
 import { isContention, type StormBrake } from "./proof/storm-brake.ts";
 import { reasonToPause } from "./proof/turns.ts";
-import type { FileTools } from "./steps/files.ts";
-import type { NetworkTools } from "./steps/networks.ts";
-import type { PodTools } from "./steps/pods.ts";
-import type { ProcessTools } from "./steps/processes.ts";
-import type { RecordTools } from "./steps/records.ts";
-import { SANDBOX_STEPS, type SandboxTools } from "./steps/sandboxes.ts";
-import { attempted, notAPlainFile, type Runs, refused, type StepResult } from "./steps/step-result.ts";
+import { SANDBOX_STEPS } from "./steps/sandboxes.ts";
+import { attempted, notAPlainFile, type Runs, refused, type StepResult, type StepTools } from "./steps/step-result.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
@@ -35,14 +29,8 @@ export interface ActionResult {
   readonly seconds: number;
 }
 
-/** The dependencies of its steps. */
-export type ActionTools = StepTools & {
-  readonly facts: Pick<FreshFacts, "resultFiles">;
-  readonly sleep: Sleep;
-};
-
 export interface ActionSurroundings {
-  readonly tools: ActionTools;
+  readonly tools: StepTools;
   readonly brake: StormBrake;
 }
 
@@ -149,7 +137,7 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
  * Why the runtime must not read this sandbox's result file. On DEL libcni opens it, whatever its type, and reads it
  * completely: a FIFO blocks the call forever, and gigabytes end up in the runtime's memory.
  */
-async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<Reason | undefined> {
+async function unreadableEntry(sandboxId: string, tools: StepTools): Promise<Reason | undefined> {
   for (const path of await tools.facts.resultFiles(sandboxId)) {
     const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
     if (stats === undefined) continue;
@@ -164,11 +152,8 @@ async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<R
   return undefined;
 }
 
-/** The dependencies of all steps: each area declares its own part. */
-export type StepTools = SandboxTools & FileTools & ProcessTools & PodTools & NetworkTools & RecordTools;
-
 /** Steps are loaded on demand: most heals only remove, and some load half of Node's library. */
-const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area, StepTools>> } = {
+const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area>> } = {
   sandboxes: () => Promise.resolve(SANDBOX_STEPS),
   files: async () => (await import("./steps/files.ts")).FILE_STEPS,
   processes: async () => (await import("./steps/processes.ts")).PROCESS_STEPS,
@@ -190,7 +175,7 @@ async function dispatch<Kind extends StepKind>(
 ): Promise<StepResult> {
   const { area, paths } = STEPS[step.kind];
   if (paths?.(step).every((path) => isGone(path, tools))) return { kind: "unneeded" };
-  const runs: Partial<Runs<StepArea, StepTools>> = await AREAS[area]();
+  const runs: Partial<Runs<StepArea>> = await AREAS[area]();
   const run = runs[step.kind];
   if (run === undefined) throw new Error(`no ${area} step is called ${step.kind}`);
   return await run(step, finding, tools);

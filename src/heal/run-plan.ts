@@ -1,7 +1,8 @@
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { StormBrake } from "./proof/storm-brake.ts";
 import { semaphore, turns } from "./proof/turns.ts";
-import { type ActionResult, type ActionTools, runAction } from "./run-action.ts";
+import { type ActionResult, runAction } from "./run-action.ts";
+import type { StepTools } from "./steps/step-result.ts";
 
 /** A stop or removal that takes longer than this is stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
@@ -13,7 +14,7 @@ const PROCESS_PER_DEL = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
 
 /** Everything except for the turns, which the actions of one plan share. */
-export type PlanTools = Omit<ActionTools, "turn">;
+export type PlanTools = Omit<StepTools, "turn">;
 
 interface RunPlanOptions {
   readonly concurrency: number;

@@ -1,19 +1,7 @@
-import type { HealContext } from "../../src/heal/journal/journal.ts";
 import { type HistoryRecord, readHistory } from "../../src/heal/journal/reader.ts";
-import {
-  DEFAULT_WAITS,
-  type FreshFacts,
-  type Interruption,
-  type Sleep,
-  uninterrupted,
-  type Waits,
-} from "../../src/heal/proof/fresh-facts.ts";
-import type { RuntimeAccess } from "../../src/heal/proof/runtime-access.ts";
-import type { Turn } from "../../src/heal/proof/turns.ts";
-import type { StepResult } from "../../src/heal/steps/step-result.ts";
+import { DEFAULT_WAITS, type FreshFacts, uninterrupted } from "../../src/heal/proof/fresh-facts.ts";
+import type { StepResult, StepTools } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
-import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
-import type { CniConfig } from "../../src/node/types/cni.ts";
 import type { ContainerdFacts, ProcessFacts, Task } from "../../src/node/types/runtime.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
@@ -21,17 +9,6 @@ import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../sr
 import type { HealFixture } from "./heal-fixture.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;
-
-/** The dependencies of every step; each uses its own part. */
-export interface FakeTools extends HealContext, Omit<RuntimeAccess, "close"> {
-  readonly cluster?: OpenCluster;
-  readonly conf: CniConfig | undefined;
-  readonly binDirs: readonly string[];
-  readonly waits: Waits;
-  readonly sleep: Sleep;
-  readonly interruption: Interruption;
-  readonly turn: Turn;
-}
 
 /** The content of a fake node. Everything else is readable and empty. */
 export interface FakeNode {
@@ -42,7 +19,7 @@ export interface FakeNode {
   /** Undefined if the runtime is CRI-O. */
   readonly containerdFacts?: Partial<ContainerdFacts> | undefined;
   readonly cri?: Partial<CriClient>;
-  readonly tools?: Partial<FakeTools>;
+  readonly tools?: Partial<StepTools>;
 }
 
 /** Executes a step, and returns its journal entry. */
@@ -56,7 +33,7 @@ export async function journalOf(
 }
 
 /** The dependencies of a step on a fake node; unexpected calls fail the test. */
-export function fakeTools(shop: HealFixture, node: FakeNode = {}): FakeTools {
+export function fakeTools(shop: HealFixture, node: FakeNode = {}): StepTools {
   return {
     stateDir: shop.stateDir,
     journal: shop.journal,

@@ -19,18 +19,8 @@ import {
   parseResultName,
 } from "../../node/cni-files.ts";
 import { parseLease } from "../../node/host-local.ts";
-import type { CniConfig } from "../../node/types/cni.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { HealContext, Journal } from "../journal/journal.ts";
-import type { Waits } from "../proof/fresh-facts.ts";
-import {
-  findReference,
-  notDead,
-  type ProofTools,
-  proveDead,
-  type ReferenceTools,
-  stillReferenced,
-} from "../proof/prove.ts";
+import { findReference, notDead, proveDead, stillReferenced } from "../proof/prove.ts";
 import { canonicalPath, identifyFile, sha256Of } from "../quarantine/file-identity.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
 import { removeMarker } from "../quarantine/recover.ts";
@@ -44,21 +34,13 @@ import {
   reasonFor,
   refused,
   type StepResult,
+  type StepTools,
 } from "./step-result.ts";
-
-export interface QuarantineTools extends HealContext, ProofTools, ReferenceTools {
-  readonly facts: ProofTools["facts"] & ReferenceTools["facts"];
-  readonly waits: ProofTools["waits"] & ReferenceTools["waits"];
-}
 
 type QuarantineStep = StepOf<"quarantine-file">;
 
 /** Identify, prove, move: a file that changes in between is no longer the proven one. */
-export async function quarantineStep(
-  step: QuarantineStep,
-  finding: Finding,
-  tools: QuarantineTools,
-): Promise<StepResult> {
+export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: StepTools): Promise<StepResult> {
   const expected = await identifyFile(tools.hostRoot, step.path);
   if (!expected.ok) return refused(fileRefused(expected.refusal));
   const objection = await objectionTo(step, tools);
@@ -68,7 +50,7 @@ export async function quarantineStep(
   return notMoved(moved);
 }
 
-async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promise<Reason | undefined> {
+async function objectionTo(step: QuarantineStep, tools: StepTools): Promise<Reason | undefined> {
   const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
   if (id === undefined) return reason("names-no-sandbox", `${step.path} names no sandbox`);
   if (step.health === "orphaned") {
@@ -80,7 +62,7 @@ async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promis
   return proof.state === "not-dead" ? notDead(proof) : undefined;
 }
 
-function isStillBroken({ path, health }: QuarantineStep, tools: HealContext): boolean {
+function isStillBroken({ path, health }: QuarantineStep, tools: StepTools): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   if (file.kind !== "content") return false;
   if (health === "stripped") return "strippedKeys" in judgeMultusCache(file.text);
@@ -94,15 +76,11 @@ function judge(path: string, text: string): Judgement {
   return judgeMultusCache(text);
 }
 
-export interface DropEmptyLeaseTools extends HealContext {
-  readonly waits: Pick<Waits, "queryMs">;
-}
-
 /** Quarantines an address file without an owner, while holding host-local's lock. */
 export async function dropEmptyLease(
   { path, networkDir }: StepOf<"drop-empty-lease">,
   finding: Finding,
-  tools: DropEmptyLeaseTools,
+  tools: StepTools,
 ): Promise<StepResult> {
   const lock = resolveOnHost(tools.hostRoot, `${networkDir}/lock`, "keep");
   const locked = await withFlock(lock, tools.waits.queryMs, async (): Promise<StepResult> => {
@@ -118,13 +96,6 @@ export async function dropEmptyLease(
   return locked.ok ? locked.value : refused(reason("lock-refused", locked.refusal.message));
 }
 
-export interface MultusMarkerTools extends ProofTools {
-  readonly hostRoot: string;
-  readonly journal: Pick<Journal, "begin" | "done">;
-  readonly conf: Pick<CniConfig, "multus"> | undefined;
-  readonly binDirs: readonly string[];
-}
-
 /**
  * Writes the marker where multus reads the sandbox's delegates. It stays as long as the sandbox: every stop and removal
  * runs DEL again, including kubelet's own. A marker that outlives its sandbox is removed as an orphaned cache.
@@ -132,7 +103,7 @@ export interface MultusMarkerTools extends ProofTools {
 export async function multusMarker(
   { sandboxId, dir }: StepOf<"multus-marker">,
   finding: Finding,
-  tools: MultusMarkerTools,
+  tools: StepTools,
 ): Promise<StepResult> {
   // If a marker would have no effect, the removal is tried without one, because it may succeed.
   if (!canUseMarker(tools)) return { kind: "unneeded" };
@@ -173,14 +144,14 @@ export async function multusMarker(
 }
 
 /** Thin multus reads it since 4.0; an older or unknown version fails with it as without. */
-function canUseMarker({ conf, binDirs, hostRoot }: MultusMarkerTools): boolean {
+function canUseMarker({ conf, binDirs, hostRoot }: StepTools): boolean {
   if (conf?.multus === undefined || !multusVariant(conf.multus).failedDelBlocksRemoval) return false;
   const major = multusMajor(binDirs.map((dir) => resolveOnHost(hostRoot, join(dir, "multus"), "follow")));
   return (major ?? 0) >= MULTUS.markerReadFrom;
 }
 
 /** If the runtime does not answer, the marker stays: it is harmless, and needed as long as the sandbox exists. */
-async function isListed(sandboxId: string, { cri, waits }: MultusMarkerTools): Promise<boolean> {
+async function isListed(sandboxId: string, { cri, waits }: StepTools): Promise<boolean> {
   try {
     return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.queryMs })) !== undefined;
   } catch (error) {
@@ -224,10 +195,8 @@ function majorIn(binary: Buffer): number | undefined {
   return digits === null ? undefined : Number(digits[0]);
 }
 
-export type FileTools = QuarantineTools & DropEmptyLeaseTools & MultusMarkerTools;
-
 export const FILE_STEPS = {
   "quarantine-file": quarantineStep,
   "drop-empty-lease": dropEmptyLease,
   "multus-marker": multusMarker,
-} satisfies Runs<"files", FileTools>;
+} satisfies Runs<"files">;

@@ -12,10 +12,8 @@ import { property } from "../../host/text.ts";
 import { provePath } from "../../host/trusted-path.ts";
 import { judgeResult, parseResultName } from "../../node/cni-files.ts";
 import { parseLease } from "../../node/host-local.ts";
-import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { FreshFacts, Waits } from "../proof/fresh-facts.ts";
-import { findReference, type ReferenceTools, stillReferenced } from "../proof/prove.ts";
+import { findReference, stillReferenced } from "../proof/prove.ts";
 import { sharedCause } from "../proof/storm-brake.ts";
 import { canonicalPath } from "../quarantine/file-identity.ts";
 import {
@@ -27,15 +25,10 @@ import {
   parseCachedNetwork,
   replayDel,
 } from "./cni-exec.ts";
-import { failed, type JournalTools, journaled, type Runs, refused, type StepResult } from "./step-result.ts";
-
-export interface ReadyAddressTools {
-  readonly cri: Pick<CriClient, "listPodSandbox" | "podSandboxStatus">;
-  readonly waits: Pick<Waits, "queryMs">;
-}
+import { failed, journaled, type Runs, refused, type StepResult, type StepTools } from "./step-result.ts";
 
 /** Addresses of running pods, which must not be released, whatever an old record contains. */
-export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<ReadonlySet<string>> {
+export async function addressesOfReadyPods(tools: StepTools): Promise<ReadonlySet<string>> {
   const call = { timeoutMs: tools.waits.queryMs };
   const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
   const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));
@@ -47,14 +40,6 @@ export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<Re
   );
 }
 
-export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
-  readonly hostRoot: string;
-  readonly binDirs: readonly string[];
-  /** The directories of libcni's results: the runtime's, and multus' own. */
-  readonly cniCacheDirs: readonly string[];
-  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
-}
-
 type ReleaseAddresses = StepOf<"release-addresses">;
 
 const UNNEEDED: StepResult = { kind: "unneeded" };
@@ -63,7 +48,7 @@ const UNNEEDED: StepResult = { kind: "unneeded" };
 export async function releaseAddresses(
   step: ReleaseAddresses,
   finding: Finding,
-  tools: ReleaseAddressesTools,
+  tools: StepTools,
 ): Promise<StepResult> {
   const { sandboxId } = step;
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
@@ -91,7 +76,7 @@ function addressInUse(address: string): Reason {
   return reason("address-in-use", `${address} is the address of a pod that runs`);
 }
 
-function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddressesTools, "hostRoot">): boolean {
+function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: StepTools): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
 }
@@ -99,7 +84,7 @@ function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddr
 /**
  * The whole chain if its configuration is cached, because other plugins may hold something, too; else only host-local.
  */
-async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddressesTools): Promise<StepResult> {
+async function release(sandboxId: string, lease: LeaseRef, tools: StepTools): Promise<StepResult> {
   const isReleased = () => !isHeldBy(sandboxId, lease, tools);
   if (isReleased()) return { kind: "done" };
   const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
@@ -130,11 +115,7 @@ async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace)
   return await cniDel({ plugin: "host-local", containerId: sandboxId, interfaceName, config }, place);
 }
 
-function cachedNetwork(
-  sandboxId: string,
-  lease: LeaseRef,
-  tools: ReleaseAddressesTools,
-): ReturnType<typeof parseCachedNetwork> {
+function cachedNetwork(sandboxId: string, lease: LeaseRef, tools: StepTools): ReturnType<typeof parseCachedNetwork> {
   for (const cacheDir of tools.cniCacheDirs) {
     const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
     // It names the plugins that are run as root, and their input: only a file of root is trusted.
@@ -149,12 +130,6 @@ function anySubnetOf(address: string): string {
   return address.includes(":") ? "fd00::/64" : "10.0.0.0/24";
 }
 
-export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddressTools {
-  readonly hostRoot: string;
-  readonly binDirs: readonly string[];
-  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
-}
-
 type ReplayDel = StepOf<"replay-del">;
 
 /** They hold nothing themselves: multus' delegates have their own records, and loopback's namespace is gone. */
@@ -164,7 +139,7 @@ const HOLD_NOTHING: ReadonlySet<unknown> = new Set(["multus", "multus-shim", "lo
  * Replays the DEL that never reached a plugin, from its only record. A plugin whose daemon is unreachable keeps the
  * record for a retry; one that fails permanently does not.
  */
-export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: ReplayDelTools): Promise<StepResult> {
+export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: StepTools): Promise<StepResult> {
   const { sandboxId } = step;
   const name = parseResultName(basename(step.path));
   const cached = cachedResult(step, tools);
@@ -190,7 +165,7 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
 
 type Cached = CachedNetwork & { readonly addresses: readonly string[] };
 
-function cachedResult({ path, sandboxId }: ReplayDel, { hostRoot }: ReplayDelTools): Cached | undefined {
+function cachedResult({ path, sandboxId }: ReplayDel, { hostRoot }: StepTools): Cached | undefined {
   const file = readRegularFile(resolveOnHost(hostRoot, path, "keep"));
   if (file.kind !== "content") return undefined;
   const judged = judgeResult(file.text, { sandboxId });
@@ -199,17 +174,11 @@ function cachedResult({ path, sandboxId }: ReplayDel, { hostRoot }: ReplayDelToo
   return network && { ...network, addresses: judged.addresses ?? [] };
 }
 
-export interface RemoveNetnsTools extends JournalTools {
-  readonly hostRoot: string;
-  readonly facts: Pick<FreshFacts, "processes" | "containerd">;
-  readonly waits: Pick<Waits, "queryMs">;
-}
-
 /** Unmounts and unlinks a network namespace without a record and without a process. */
 export async function removeNetns(
   { path, inode }: StepOf<"remove-netns">,
   finding: Finding,
-  tools: RemoveNetnsTools,
+  tools: StepTools,
 ): Promise<StepResult> {
   const opened = resolveOnHost(tools.hostRoot, path, "keep");
   const stats = lstatSync(opened, { bigint: true, throwIfNoEntry: false });
@@ -233,7 +202,7 @@ export async function removeNetns(
   });
 }
 
-async function unlink(path: string, tools: RemoveNetnsTools): Promise<string | undefined> {
+async function unlink(path: string, tools: StepTools): Promise<string | undefined> {
   if (tools.hostRoot !== "/") return await errorOf(unlinkCommand(tools.hostRoot, path), tools);
   try {
     unlinkSync(path);
@@ -243,7 +212,7 @@ async function unlink(path: string, tools: RemoveNetnsTools): Promise<string | u
   }
 }
 
-async function errorOf(command: readonly string[], { waits }: RemoveNetnsTools): Promise<string | undefined> {
+async function errorOf(command: readonly string[], { waits }: StepTools): Promise<string | undefined> {
   const result = await runChild(command, { timeoutMs: waits.queryMs, env: systemCallEnv() });
   const failure = failureOf(result);
   return failure === undefined ? undefined : `${failure}. ${result.stderr.trim()}`;
@@ -254,7 +223,7 @@ const USERS_UNREAD = reason(
   "its users are unknown: not every process or record could be read",
 );
 
-async function usersOf(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<Reason | undefined> {
+async function usersOf(path: string, inode: bigint, { facts }: StepTools): Promise<Reason | undefined> {
   const [processes, containerd] = await Promise.all([facts.processes(), facts.containerd()]);
   if (processes.status !== "read" || containerd === undefined) return USERS_UNREAD;
   if (processes.value.netnsUnread !== undefined) return USERS_UNREAD;
@@ -264,10 +233,8 @@ async function usersOf(path: string, inode: bigint, { facts }: RemoveNetnsTools)
   return refers ? reason("namespace-referenced", "a sandbox record refers to it") : undefined;
 }
 
-export type NetworkTools = ReleaseAddressesTools & ReplayDelTools & RemoveNetnsTools;
-
 export const NETWORK_STEPS = {
   "release-addresses": releaseAddresses,
   "replay-del": replayCachedDel,
   "remove-netns": removeNetns,
-} satisfies Runs<"networks", NetworkTools>;
+} satisfies Runs<"networks">;

@@ -5,41 +5,31 @@ import { resolveOnHost } from "../../host/paths.ts";
 import { pollUntil } from "../../host/poll.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { stateOfSocket } from "../../node/csi.ts";
 import { probeMultusDaemon } from "../../node/multus-daemon.ts";
-import type { CniConfig, MultusDaemon } from "../../node/types/cni.ts";
+import type { MultusDaemon } from "../../node/types/cni.ts";
 import type { SandboxId } from "../../node/types/ids.ts";
-import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { FreshFacts, Interruption, Sleep, Waits } from "../proof/fresh-facts.ts";
 import {
   failed,
   foreignPidNamespace,
-  type JournalTools,
   journaled,
   type Runs,
   refused,
   type StepResult,
+  type StepTools,
 } from "./step-result.ts";
-
-export interface AwaitSocketTools {
-  readonly hostRoot: string;
-  readonly waits: Pick<Waits, "queryMs" | "socketMs">;
-  readonly sleep: Sleep;
-  readonly interruption: Pick<Interruption, "stop">;
-}
 
 const POLL_MS = 250;
 
 /** Waits, with a timeout, until a process listens again on a CSI driver's socket. */
 export async function awaitSocket(
   { path, optional }: StepOf<"await-socket">,
-  tools: AwaitSocketTools,
+  tools: Pick<StepTools, "hostRoot" | "waits" | "sleep" | "interruption">,
 ): Promise<StepResult> {
   for (let waited = 0; ; waited += POLL_MS) {
     const state = await stateOfSocket(
@@ -58,15 +48,6 @@ export async function awaitSocket(
   }
 }
 
-export interface RestartDaemonTools extends JournalTools {
-  readonly hostRoot: string;
-  readonly cri: Pick<CriClient, "listContainers" | "listPodSandbox" | "stopContainer">;
-  readonly facts: Pick<FreshFacts, "processesNow">;
-  readonly conf: Pick<CniConfig, "multus"> | undefined;
-  readonly waits: Pick<Waits, "queryMs" | "actMs" | "socketMs">;
-  readonly sleep: Sleep;
-}
-
 type RestartDaemon = StepOf<"restart-daemon">;
 
 /** A daemon that is only busy answers in between. */
@@ -83,7 +64,7 @@ const GRACE_SECONDS = 10;
 export async function restartDaemon(
   step: RestartDaemon,
   finding: Finding,
-  tools: RestartDaemonTools,
+  tools: StepTools,
   probeDaemon: () => Promise<MultusDaemon | undefined> = () => daemonNow(tools),
 ): Promise<StepResult> {
   const foreign = foreignPidNamespace(tools.hostRoot);
@@ -125,7 +106,7 @@ export async function restartDaemon(
   });
 }
 
-function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
+function daemonNow({ hostRoot: root, conf, waits }: StepTools): Promise<MultusDaemon | undefined> {
   return probeMultusDaemon({ root, multus: conf?.multus, timeoutMs: waits.queryMs });
 }
 
@@ -143,10 +124,7 @@ function isSameDaemon({ socket, process }: MultusDaemon, step: RestartDaemon): b
   );
 }
 
-async function isRunning(
-  { containerId, sandboxId }: RestartDaemon,
-  { cri, waits }: RestartDaemonTools,
-): Promise<boolean> {
+async function isRunning({ containerId, sandboxId }: RestartDaemon, { cri, waits }: StepTools): Promise<boolean> {
   const call = { timeoutMs: waits.queryMs };
   const [containers, sandboxes] = await Promise.all([
     cri.listContainers({ id: containerId }, call),
@@ -161,18 +139,11 @@ async function isRunning(
 }
 
 async function answersAgain(
-  { waits, sleep }: RestartDaemonTools,
+  { waits, sleep }: StepTools,
   probeDaemon: () => Promise<MultusDaemon | undefined>,
 ): Promise<boolean> {
   const answers = async (): Promise<true | undefined> => (await probeDaemon())?.state === "answers" || undefined;
   return (await pollUntil(answers, { everyMs: PROBE_PAUSE_MS, timeoutMs: waits.socketMs, sleep })) === true;
-}
-
-export interface RestartPodTools extends JournalTools, CrashTools {
-  /** Missing if nothing in the cluster may be changed. */
-  readonly cluster?: OpenCluster;
-  readonly cri: CrashTools["cri"] & Pick<CriClient, "listPodSandbox">;
-  readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
 }
 
 type RestartPodStep = StepOf<"kick-pod">;
@@ -183,7 +154,7 @@ const DEADLINE_MS = 30_000;
  * Deletes a pod, so that its controller makes it again: one that crashed for lack of what is there again, to spare it the
  * back-off; or one whose name is held by a creation that never ends.
  */
-export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
+export async function restartPod(step: RestartPodStep, finding: Finding, tools: StepTools): Promise<StepResult> {
   try {
     return await withApi(tools.cluster, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
   } catch (error) {
@@ -196,12 +167,7 @@ export async function restartPod(step: RestartPodStep, finding: Finding, tools: 
   }
 }
 
-async function restartIn(
-  api: Api,
-  step: RestartPodStep,
-  finding: Finding,
-  tools: RestartPodTools,
-): Promise<StepResult> {
+async function restartIn(api: Api, step: RestartPodStep, finding: Finding, tools: StepTools): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
   const objection = isHeld
@@ -232,7 +198,7 @@ async function restartIn(
 async function isNameHeld(
   { uid }: RestartPodStep,
   holder: SandboxId,
-  { cri, facts, waits }: RestartPodTools,
+  { cri, facts, waits }: StepTools,
 ): Promise<boolean> {
   const [listed, processes, ofPod] = await Promise.all([
     facts.sandbox(holder),
@@ -257,17 +223,12 @@ async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResu
   return failed(reason("pod-still-there", "its deletion was accepted, and the API still has it as it was"));
 }
 
-interface CrashTools {
-  readonly cri: Pick<CriClient, "listContainers" | "containerStatus">;
-  readonly waits: Pick<Waits, "queryMs">;
-}
-
 /**
  * Whether a container of the pod ended with an error and was not restarted, according to the runtime. The API has
  * kubelet's last report, which after a power cut is outdated. Returns undefined if the runtime has no container of the
  * pod.
  */
-async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<boolean | undefined> {
+async function hasCrashed(podUid: string, { cri, waits }: StepTools): Promise<boolean | undefined> {
   const call = { timeoutMs: waits.queryMs };
   const labelSelector = { "io.kubernetes.pod.uid": podUid };
   const containers = await cri.listContainers({ labelSelector }, call);
@@ -301,10 +262,8 @@ async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
   }
 }
 
-export type PodTools = AwaitSocketTools & RestartDaemonTools & RestartPodTools;
-
 export const POD_STEPS = {
   "await-socket": (step, _finding, tools) => awaitSocket(step, tools),
   "restart-daemon": (step, finding, tools) => restartDaemon(step, finding, tools),
   "kick-pod": restartPod,
-} satisfies Runs<"pods", PodTools>;
+} satisfies Runs<"pods">;

@@ -7,34 +7,24 @@ import { parseStat } from "../../host/proc.ts";
 import { errorCode, valueOr } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { readNodeReadiness } from "../../kube/pods.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { comparePidNamespace } from "../../node/machine.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../node/types/runtime.ts";
-import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { type FreshFacts, INTERRUPTED, type Interruption, type Sleep, type Waits } from "../proof/fresh-facts.ts";
+import { INTERRUPTED } from "../proof/fresh-facts.ts";
 import {
   failed,
   foreignPidNamespace,
   held,
-  type JournalTools,
   journaled,
   type Runs,
   refused,
   type StepResult,
+  type StepTools,
 } from "./step-result.ts";
-
-export interface EndProcessTools extends JournalTools {
-  readonly hostRoot: string;
-  readonly cri: Pick<CriClient, "listPodSandbox">;
-  readonly facts: Pick<FreshFacts, "processesNow" | "renew" | "sandbox" | "containerd">;
-  readonly waits: Pick<Waits, "queryMs" | "termMs" | "rollbackMs">;
-  readonly sleep: Sleep;
-}
 
 type EndProcess = StepOf<"end-process">;
 
@@ -46,7 +36,7 @@ const ROLLBACK_POLL_MS = 200;
 export async function endProcess(
   step: EndProcess,
   finding: Finding,
-  tools: EndProcessTools,
+  tools: StepTools,
   { awaitRollback = true }: { readonly awaitRollback?: boolean } = {},
 ): Promise<StepResult> {
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.queryMs });
@@ -79,7 +69,7 @@ export async function endProcess(
 }
 
 /** Resolved again for every signal, because the pid may have been reused. */
-async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: EndProcessTools): Promise<void> {
+async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: StepTools): Promise<void> {
   for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }
 
@@ -87,7 +77,7 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
  * With its plugin gone the runtime rolls the creation back and releases the name, usually within a second. If that
  * fails, too, the sandbox gets listed, and is a separate finding.
  */
-async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<void> {
+async function rolledBack(sandboxId: string, tools: StepTools): Promise<void> {
   const isListedOrGone = async (): Promise<true | undefined> => {
     tools.facts.renew();
     if ((await tools.facts.sandbox(sandboxId)) !== undefined) return true;
@@ -100,7 +90,7 @@ async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<vo
 }
 
 /** containerd notices that a shim is gone and starts another one for a moment, which removes pause. */
-async function untilCleanedUp(sandboxId: string, tools: EndProcessTools): Promise<void> {
+async function untilCleanedUp(sandboxId: string, tools: StepTools): Promise<void> {
   const isCleanedUp = async (): Promise<true | undefined> => {
     const facts = await processesNow(tools);
     const isLeft =
@@ -110,18 +100,18 @@ async function untilCleanedUp(sandboxId: string, tools: EndProcessTools): Promis
   await pollUntil(isCleanedUp, { everyMs: POLL_MS, timeoutMs: tools.waits.rollbackMs, sleep: tools.sleep });
 }
 
-async function hasEnded(step: EndProcess, tools: EndProcessTools): Promise<boolean> {
+async function hasEnded(step: EndProcess, tools: StepTools): Promise<boolean> {
   const noneLeft = async (): Promise<true | undefined> => (await treeOf(step, tools))?.length === 0 || undefined;
   const { waits, sleep } = tools;
   return (await pollUntil(noneLeft, { everyMs: POLL_MS, timeoutMs: waits.termMs, sleep })) === true;
 }
 
-async function treeOf(step: EndProcess, tools: EndProcessTools): Promise<readonly ProcessRef[] | undefined> {
+async function treeOf(step: EndProcess, tools: StepTools): Promise<readonly ProcessRef[] | undefined> {
   const facts = await processesNow(tools);
   return facts === undefined ? undefined : belongingTo(step, facts);
 }
 
-async function processesNow(tools: Pick<EndProcessTools, "facts">): Promise<ProcessFacts | undefined> {
+async function processesNow(tools: StepTools): Promise<ProcessFacts | undefined> {
   return valueOr(await tools.facts.processesNow(), undefined);
 }
 
@@ -170,11 +160,6 @@ function signalProcess(
   }
 }
 
-export interface FreeCniLockTools extends EndProcessTools, NodeReadyTools {
-  readonly cri: EndProcessTools["cri"] & Pick<CriClient, "status">;
-  readonly waits: EndProcessTools["waits"] & NodeReadyTools["waits"];
-}
-
 type FreeCniLock = StepOf<"free-cni-lock">;
 
 /** Status is normally answered within milliseconds. */
@@ -187,7 +172,7 @@ const STATUS_POLL_MS = 200;
  * The lock is free only when all of its holders are gone: they are ended concurrently, and none waits for the rollback
  * of its sandbox, which needs the lock itself.
  */
-export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: FreeCniLockTools): Promise<StepResult> {
+export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: StepTools): Promise<StepResult> {
   if (await answersStatus(tools)) return { kind: "unneeded" };
   const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
     if (tools.interruption.stop.aborted) return held(INTERRUPTED);
@@ -207,7 +192,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: Fr
   return { ...failed(unanswered), journalId };
 }
 
-async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
+async function answersStatus({ cri }: StepTools): Promise<boolean> {
   try {
     await cri.status({ timeoutMs: PROBE_MS, signal: AbortSignal.timeout(PROBE_MS) });
     return true;
@@ -217,13 +202,7 @@ async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
   }
 }
 
-interface NodeReadyTools {
-  /** Missing if the cluster is not used. */
-  readonly cluster?: OpenCluster;
-  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
-  readonly sleep: Sleep;
-  readonly interruption: Pick<Interruption, "stop">;
-}
+type ReadinessTools = Pick<StepTools, "cluster" | "waits" | "sleep" | "interruption">;
 
 const READY_POLL_MS = 1000;
 const ANSWERS = "the runtime answers Status again";
@@ -232,7 +211,7 @@ const ANSWERS = "the runtime answers Status again";
  * The state of the node after Status answers again. Kubelet calls Status every five seconds and reports a change with its next heartbeat. `node` is its name in the
  * cluster.
  */
-export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<Reason> {
+export async function nodeReadiness(node: string | undefined, tools: ReadinessTools): Promise<Reason> {
   if (node === undefined) return notAsked("no API server was asked");
   const { kubeletMs, queryMs } = tools.waits;
   try {
@@ -247,7 +226,7 @@ function notAsked(why: string): Reason {
   return reason("node-not-asked", `${ANSWERS}; whether the node is Ready is not known: ${why}`);
 }
 
-async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeReadyTools): Promise<Reason> {
+async function untilReady(api: Api, node: string, { waits, sleep, interruption }: ReadinessTools): Promise<Reason> {
   const startedAt = performance.now();
   for (;;) {
     const { ready, message } = await readNodeReadiness(api, node);
@@ -264,9 +243,7 @@ async function untilReady(api: Api, node: string, { waits, sleep, interruption }
   }
 }
 
-export type ProcessTools = EndProcessTools & FreeCniLockTools;
-
 export const PROCESS_STEPS = {
   "end-process": (step, finding, tools) => endProcess(step, finding, tools),
   "free-cni-lock": freeCniLock,
-} satisfies Runs<"processes", ProcessTools>;
+} satisfies Runs<"processes">;

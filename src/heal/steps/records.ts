@@ -1,12 +1,6 @@
 import { type Finding, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
-import type { HealContext } from "../journal/journal.ts";
-import type { RecordStore } from "../proof/record-store.ts";
-import { failed, journaled, type Runs, type StepResult } from "./step-result.ts";
-
-export interface RecordTools extends HealContext {
-  readonly records?: RecordStore;
-}
+import { failed, journaled, type Runs, type StepResult, type StepTools } from "./step-result.ts";
 
 const CALL_MS = 30_000;
 
@@ -14,7 +8,7 @@ const CALL_MS = 30_000;
 async function deleteRecord(
   { record, store }: StepOf<"delete-record">,
   finding: Finding,
-  tools: RecordTools,
+  tools: StepTools,
 ): Promise<StepResult> {
   const opened = await tools.records?.open(tools);
   if (opened?.kind !== "open") {
@@ -29,4 +23,4 @@ async function deleteRecord(
   });
 }
 
-export const RECORD_STEPS: Runs<"records", RecordTools> = { "delete-record": deleteRecord };
+export const RECORD_STEPS: Runs<"records"> = { "delete-record": deleteRecord };

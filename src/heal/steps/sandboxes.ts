@@ -1,49 +1,28 @@
 import { join } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import { pollUntil } from "../../host/poll.ts";
-import type { ContainerdClient } from "../../runtime/containerd.ts";
-import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { HealContext } from "../journal/journal.ts";
-import type { FreshFacts, Interruption, Sleep, Waits } from "../proof/fresh-facts.ts";
-import {
-  findReference,
-  notDead,
-  ProofLost,
-  type ProofTools,
-  proveDead,
-  proveStillDead,
-  type ReferenceTools,
-  stillReferenced,
-} from "../proof/prove.ts";
-import type { RemovalVerifier } from "../proof/runtime-access.ts";
+import { findReference, notDead, ProofLost, proveDead, proveStillDead, stillReferenced } from "../proof/prove.ts";
 import { isContention, sharedCause } from "../proof/storm-brake.ts";
-import { type Turn, turnKindOf } from "../proof/turns.ts";
+import { turnKindOf } from "../proof/turns.ts";
 import { saveLogs } from "../quarantine/save-logs.ts";
 import type { Refusal } from "../state/outcome.ts";
 import {
   failed,
   held,
-  type JournalTools,
   journaled,
   type Runs,
   reasonFor,
   refused,
   type StepResult,
+  type StepTools,
 } from "./step-result.ts";
-
-export interface AwaitKubeletTools {
-  readonly cri: Pick<CriClient, "listPodSandbox">;
-  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
-  readonly sleep: Sleep;
-  readonly interruption: Pick<Interruption, "stop">;
-}
 
 const POLL_MS = 1000;
 
 /** Waits for a running kubelet to finish: the sandbox is removed, or a newer one of the same pod becomes Ready. */
-export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools): Promise<StepResult> {
+export async function awaitKubelet(sandboxId: string, tools: StepTools): Promise<StepResult> {
   const call = { timeoutMs: tools.waits.queryMs };
   const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
   if (sandbox?.metadata === undefined) return { kind: "healed" };
@@ -61,16 +40,8 @@ export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools):
   return (await pollUntil(isFinished, timing)) === true ? { kind: "healed" } : { kind: "done" };
 }
 
-export interface StopSandboxTools extends JournalTools, ProofTools {
-  readonly cri: ProofTools["cri"] & Pick<CriClient, "stopPodSandbox">;
-  readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
-  readonly waits: Pick<Waits, "queryMs" | "actMs">;
-  readonly interruption: Pick<Interruption, "giveUp">;
-  readonly turn: Turn;
-}
-
 /** Releases network and address through the runtime; record, name and logs stay. */
-export async function stopSandbox(sandboxId: string, finding: Finding, tools: StopSandboxTools): Promise<StepResult> {
+export async function stopSandbox(sandboxId: string, finding: Finding, tools: StepTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "not-dead") return refused(notDead(proof));
@@ -85,25 +56,8 @@ export async function stopSandbox(sandboxId: string, finding: Finding, tools: St
   });
 }
 
-export interface RemoveSandboxTools extends HealContext, ProofTools {
-  readonly cri: ProofTools["cri"] & Pick<CriClient, "containerStatus" | "stopPodSandbox" | "removePodSandbox">;
-  /** Only checked for existence: undefined if the runtime is not containerd. */
-  readonly containerd: object | undefined;
-  readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
-  readonly removeVerified: RemovalVerifier;
-  /** Of ended containers, from the first scan. */
-  readonly logPaths: ReadonlyMap<string, string>;
-  readonly waits: Pick<Waits, "queryMs" | "actMs">;
-  readonly interruption: Interruption;
-  readonly turn: Turn;
-}
-
 /** Releases the name through the runtime, after the network. The logs are saved before. */
-export async function removeSandbox(
-  sandboxId: string,
-  finding: Finding,
-  tools: RemoveSandboxTools,
-): Promise<StepResult> {
+export async function removeSandbox(sandboxId: string, finding: Finding, tools: StepTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "not-dead") return refused(notDead(proof));
@@ -121,13 +75,13 @@ export async function removeSandbox(
 }
 
 /** A container's log path never changes: what the scan has read is not requested again. */
-async function logPathOf(containerId: string, { cri, logPaths, waits }: RemoveSandboxTools): Promise<string> {
+async function logPathOf(containerId: string, { cri, logPaths, waits }: StepTools): Promise<string> {
   const seen = logPaths.get(containerId);
   if (seen !== undefined) return seen;
   return (await cri.containerStatus(containerId, { timeoutMs: waits.queryMs })).status?.logPath ?? "";
 }
 
-async function remove(sandboxId: string, saved: readonly string[], tools: RemoveSandboxTools): Promise<StepResult> {
+async function remove(sandboxId: string, saved: readonly string[], tools: StepTools): Promise<StepResult> {
   const { turn, removeVerified } = tools;
   const kind = await turnKindOf(sandboxId, tools.facts);
   const removeWhileDead = async () => {
@@ -158,7 +112,7 @@ function newContainer(id: string): Refusal {
  * containerd stops a sandbox before it removes anything. CRI-O deletes the containers first and tears the network down
  * after that: a failed DEL then leaves a sandbox that no later removal can remove until crio is restarted.
  */
-async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools): Promise<void> {
+async function removeThroughRuntime(sandboxId: string, tools: StepTools): Promise<void> {
   const { cri, containerd, waits, interruption } = tools;
   if (containerd === undefined) await stopFirst(sandboxId, tools);
   await cri.removePodSandbox(sandboxId, { timeoutMs: waits.actMs, signal: interruption.giveUp });
@@ -168,7 +122,7 @@ async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools
  * Newer CRI-O releases a network after one failed DEL, and the next stop succeeds. What that leaves is cleaned up after
  * the removal.
  */
-async function stopFirst(sandboxId: string, { cri, waits, interruption }: RemoveSandboxTools): Promise<void> {
+async function stopFirst(sandboxId: string, { cri, waits, interruption }: StepTools): Promise<void> {
   const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
   try {
     await cri.stopPodSandbox(sandboxId, call);
@@ -184,14 +138,8 @@ function maySucceedOnRetry(error: unknown): boolean {
   return !isContention(error.text) && sharedCause(error.text) === undefined;
 }
 
-export interface DeleteLeaseTools extends JournalTools, ReferenceTools {
-  /** Undefined if the runtime is not containerd. */
-  readonly containerd: Pick<ContainerdClient, "deleteLease"> | undefined;
-  readonly waits: ReferenceTools["waits"] & Pick<Waits, "queryMs">;
-}
-
 /** Deletes the containerd lease of a sandbox that no longer exists. */
-export async function deleteLease(leaseId: string, finding: Finding, tools: DeleteLeaseTools): Promise<StepResult> {
+export async function deleteLease(leaseId: string, finding: Finding, tools: StepTools): Promise<StepResult> {
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
   const reference = await findReference(leaseId, tools);
@@ -207,11 +155,9 @@ export async function deleteLease(leaseId: string, finding: Finding, tools: Dele
   });
 }
 
-export type SandboxTools = AwaitKubeletTools & StopSandboxTools & RemoveSandboxTools & DeleteLeaseTools;
-
 export const SANDBOX_STEPS = {
   "await-kubelet": ({ sandboxId }, _finding, tools) => awaitKubelet(sandboxId, tools),
   "stop-sandbox": ({ sandboxId }, finding, tools) => stopSandbox(sandboxId, finding, tools),
   "remove-sandbox": ({ sandboxId }, finding, tools) => removeSandbox(sandboxId, finding, tools),
   "delete-lease": ({ leaseId }, finding, tools) => deleteLease(leaseId, finding, tools),
-} satisfies Runs<"sandboxes", SandboxTools>;
+} satisfies Runs<"sandboxes">;

@@ -1,10 +1,15 @@
 import { type Finding, podOf, type Reason, reason } from "../../evidence/finding.ts";
 import type { JournalAction, KindsOf, StepArea, StepOf } from "../../evidence/step.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../node/machine.ts";
+import type { CniConfig } from "../../node/types/cni.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { JournalId } from "../journal/entry.ts";
-import type { Intent, Journal } from "../journal/journal.ts";
+import type { HealContext, Intent } from "../journal/journal.ts";
+import type { Interruption, Sleep, Waits } from "../proof/fresh-facts.ts";
 import { ProofLost } from "../proof/prove.ts";
+import type { RuntimeAccess } from "../proof/runtime-access.ts";
+import type { Turn } from "../proof/turns.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 import type { Refusal } from "../state/outcome.ts";
 
@@ -49,9 +54,21 @@ export type StepResult =
       readonly text?: string;
     };
 
+/** What the steps work with. */
+export interface StepTools extends HealContext, Omit<RuntimeAccess, "close"> {
+  /** Missing if nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+  readonly conf: CniConfig | undefined;
+  readonly binDirs: readonly string[];
+  readonly waits: Waits;
+  readonly sleep: Sleep;
+  readonly interruption: Interruption;
+  readonly turn: Turn;
+}
+
 /** What carries out the steps of one area. */
-export type Runs<Area extends StepArea, Tools> = {
-  readonly [Kind in KindsOf<Area>]: (step: StepOf<Kind>, finding: Finding, tools: Tools) => Promise<StepResult>;
+export type Runs<Area extends StepArea> = {
+  readonly [Kind in KindsOf<Area>]: (step: StepOf<Kind>, finding: Finding, tools: StepTools) => Promise<StepResult>;
 };
 
 export function held({ code, text }: Reason): Extract<StepResult, { kind: "held" | "refused" }> {
@@ -100,13 +117,9 @@ export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent
   return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
 }
 
-export interface JournalTools {
-  readonly journal: Pick<Journal, "begin" | "ended">;
-}
-
 /** Journals a change, makes it, and journals its end. */
 export async function journaled(
-  { journal }: JournalTools,
+  { journal }: Pick<StepTools, "journal">,
   finding: Finding,
   action: JournalAction,
   change: () => Promise<StepResult>,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DEFAULT_WAITS, type Interruption, uninterrupted } from "../../../src/heal/proof/fresh-facts.ts";
+import { DEFAULT_WAITS, uninterrupted } from "../../../src/heal/proof/fresh-facts.ts";
 import { nodeReadiness } from "../../../src/heal/steps/processes.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
@@ -21,7 +21,7 @@ function ask(
   node: string | undefined,
   api: Api | undefined,
   kubeletMs = DEFAULT_WAITS.kubeletMs,
-  interruption: Pick<Interruption, "stop"> = uninterrupted(),
+  interruption = uninterrupted(),
 ) {
   const tools = {
     interruption,
@@ -55,7 +55,10 @@ describe("waiting for the node to become Ready", () => {
   });
 
   test("is skipped when the run is stopping", async () => {
-    const { code, text } = await ask("n1", apiWith(DOWN, READY), undefined, { stop: AbortSignal.abort() });
+    const { code, text } = await ask("n1", apiWith(DOWN, READY), undefined, {
+      ...uninterrupted(),
+      stop: AbortSignal.abort(),
+    });
     expect(code).toBe("node-not-ready");
     expect(text).toMatch(/node n1 is not Ready after 0s: container runtime is down/);
   });

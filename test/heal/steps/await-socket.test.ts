@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { symlinkSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { uninterrupted } from "../../../src/heal/proof/fresh-facts.ts";
+import { DEFAULT_WAITS, uninterrupted } from "../../../src/heal/proof/fresh-facts.ts";
 import { awaitSocket } from "../../../src/heal/steps/pods.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -38,8 +38,8 @@ async function awaited({
     { kind: "await-socket", path: "/csi.sock", ...(optional && { optional }) },
     {
       hostRoot: dir.path,
-      waits: { queryMs: 10_000, socketMs: 2000 },
-      interruption: stopped ? { stop: AbortSignal.abort() } : uninterrupted(),
+      waits: { ...DEFAULT_WAITS, queryMs: 10_000, socketMs: 2000 },
+      interruption: { ...uninterrupted(), ...(stopped && { stop: AbortSignal.abort() }) },
       sleep: async (milliseconds) => {
         pauses.push(milliseconds);
         await meanwhile(pauses.length);

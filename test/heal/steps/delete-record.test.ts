@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { recordStore } from "../../../src/heal/proof/record-store.ts";
 import { RECORD_STEPS } from "../../../src/heal/steps/records.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
-import { fakeContainerd, journalOf } from "../fake-node.ts";
+import { fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 let fixture: HealFixture;
@@ -24,7 +24,10 @@ async function deleted(store: "containers" | "sandboxes", answer: () => Promise<
   const records = { open: () => Promise.resolve(opened), copy: () => opened.copy, close: () => Promise.resolve() };
   const step = { kind: "delete-record", record: "x", store } as const;
   return {
-    ...(await journalOf(fixture, RECORD_STEPS["delete-record"](step, FINDING, { ...fixture, records }))),
+    ...(await journalOf(
+      fixture,
+      RECORD_STEPS["delete-record"](step, FINDING, fakeTools(fixture, { tools: { records } })),
+    )),
     asked,
   };
 }
@@ -50,7 +53,10 @@ test("fails when containerd refuses", async () => {
 
 test("fails without a runtime over the records, and journals nothing", async () => {
   const step = { kind: "delete-record", record: "x", store: "containers" } as const;
-  const { result, history } = await journalOf(fixture, RECORD_STEPS["delete-record"](step, FINDING, fixture));
+  const { result, history } = await journalOf(
+    fixture,
+    RECORD_STEPS["delete-record"](step, FINDING, fakeTools(fixture)),
+  );
   expect([result.kind, history]).toEqual(["failed", []]);
 });
 

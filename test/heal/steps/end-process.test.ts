@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type EndProcessTools, endProcess } from "../../../src/heal/steps/processes.ts";
+import { endProcess } from "../../../src/heal/steps/processes.ts";
+import type { StepTools } from "../../../src/heal/steps/step-result.ts";
 import { parseStat } from "../../../src/host/proc.ts";
 import { failed } from "../../../src/host/source.ts";
 import type { ContainerdFacts, PluginProcess, ShimProcess } from "../../../src/node/types/runtime.ts";
@@ -57,7 +58,7 @@ function stepFor({ pid, startedSecondsAfterBoot }: Omit<Started, "isAlive">) {
   return { kind: "end-process", pid, startedSecondsAfterBoot, sandboxId: ID } as const;
 }
 
-function toolsFor(node: FakeNode): EndProcessTools {
+function toolsFor(node: FakeNode): StepTools {
   const tools = fakeTools(shop, { ...node, tools: { sleep, ...node.tools } });
   return { ...tools, waits: { ...tools.waits, termMs: 500, rollbackMs: 30_000 } };
 }
@@ -302,7 +303,7 @@ describe("waiting for the runtime's rollback", () => {
     return { facts, leftOver: () => left };
   }
 
-  async function ended(facts: EndProcessTools["facts"], options?: { readonly awaitRollback: boolean }) {
+  async function ended(facts: StepTools["facts"], options?: { readonly awaitRollback: boolean }) {
     const started = await start();
     const { facts: table } = toolsFor({ processes: living([[started, plugin(started)]]) });
     const tools = { ...toolsFor({}), facts: { ...facts, processesNow: () => table.processesNow() } };

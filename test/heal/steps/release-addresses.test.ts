@@ -10,7 +10,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/networks.ts";
+import { releaseAddresses } from "../../../src/heal/steps/networks.ts";
+import type { StepTools } from "../../../src/heal/steps/step-result.ts";
 import { sandboxId } from "../../../src/node/types/ids.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
@@ -228,7 +229,7 @@ async function release(leases: readonly (typeof lease)[], node: FakeNode = {}) {
 }
 
 /** A node on which one pod runs. */
-function tools(node: FakeNode): ReleaseAddressesTools {
+function tools(node: FakeNode): StepTools {
   const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip: POD_ADDRESS } } });
   return fakeTools(shop, {
     sandboxes: [criSandbox(POD, { state: PodSandboxState.SANDBOX_READY })],

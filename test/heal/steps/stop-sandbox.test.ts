@@ -5,7 +5,8 @@ import type { Finding } from "../../../src/evidence/finding.ts";
 import { INTERRUPTED } from "../../../src/heal/proof/fresh-facts.ts";
 import type { RemovalVerifier } from "../../../src/heal/proof/runtime-access.ts";
 import type { Turn } from "../../../src/heal/proof/turns.ts";
-import { removeSandbox, SANDBOX_STEPS, type SandboxTools } from "../../../src/heal/steps/sandboxes.ts";
+import { removeSandbox, SANDBOX_STEPS } from "../../../src/heal/steps/sandboxes.ts";
+import type { StepTools } from "../../../src/heal/steps/step-result.ts";
 import { failed } from "../../../src/host/source.ts";
 import type { SandboxId } from "../../../src/node/types/ids.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
@@ -28,7 +29,7 @@ afterEach(() => shop.remove());
 const STEPS = [
   [
     "stop",
-    (sandboxId: SandboxId, ...rest: readonly [Finding, SandboxTools]) =>
+    (sandboxId: SandboxId, ...rest: readonly [Finding, StepTools]) =>
       SANDBOX_STEPS["stop-sandbox"]({ kind: "stop-sandbox", sandboxId }, ...rest),
   ],
   ["remove", removeSandbox],
