@@ -77,8 +77,7 @@ export interface LogSubject {
   readonly pod?: NamedPod;
 }
 
-const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
-const UID = "[0-9a-z-]{8,40}";
+const ANY = "[a-z0-9](?:[a-z0-9.-]{0,252})";
 const ID = "[0-9a-f]{12,64}(?![0-9a-z_-])";
 
 /** In this order: the holder of a lock or the object of a call comes before other ids in the line. */
@@ -94,105 +93,50 @@ const SANDBOX_IDS: readonly RegExp[] = [
   new RegExp(`k8s_pod_infra_container_id=(${ID})`),
   new RegExp(`containerid[=:(]{1,2}(${ID})`),
   new RegExp(`for id (${ID})`),
-  new RegExp(`_${NAME}/(${ID}) from network`),
+  new RegExp(`_${ANY}/(${ID}) from network`),
   new RegExp(`-([0-9a-f]{64})-\\w{1,15}\\b`),
   new RegExp(`/(?:multus|flannel|results)/\\S{0,120}?([0-9a-f]{64})`),
 ];
 
-interface PodPattern {
-  readonly pattern: RegExp;
-  readonly read: (match: RegExpExecArray) => NamedPod | undefined;
-}
+const NAMESPACE = `(?<namespace>${ANY})`;
+const NAME = `(?<name>${ANY})`;
+const UID = "(?<uid>[0-9a-z-]{8,40})";
+const ATTEMPT = "(?<attempt>\\d{1,9})";
 
-const PODS: readonly PodPattern[] = [
-  {
-    pattern: new RegExp(`podsandboxmetadata\\{name:(${NAME}),uid:(${UID}),namespace:(${NAME}),attempt:(\\d{1,9}),`),
-    read: ([, name, uid, namespace, attempt]) => podRef(namespace, name, uid, attempt),
-  },
-  {
-    pattern: new RegExp(`k8s_pod_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
-    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
-  },
-  {
-    pattern: new RegExp(`sandbox name /?(${NAME})_(${NAME})_(${UID})_(\\d{1,9})(?![0-9a-z_])`),
-    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
-  },
-  {
-    pattern: new RegExp(`container name /?(?:k8s_)?${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}(?![0-9a-z_])`),
-    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
-  },
-  {
-    pattern: new RegExp(`(?:sandbox|pod name) k8s_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
-    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
-  },
-  {
-    pattern: new RegExp(`k8s_${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}`),
-    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
-  },
-  {
-    pattern: new RegExp(`\\bname (${NAME})_(${NAME})_(${UID})_(\\d{1,9}) is reserved`),
-    read: ([, name, namespace, uid, attempt]) => podRef(namespace, name, uid, attempt),
-  },
-  {
-    pattern: new RegExp(`k8s_pod_namespace[=\\s](${NAME})[;\\]\\s]{1,3}\\[?k8s_pod_name[=\\s](${NAME})`),
-    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
-  },
-  {
-    pattern: new RegExp(`\\b(${NAME})_(${NAME})\\((${UID})\\)`),
-    read: ([, name, namespace, uid]) => podRef(namespace, name, uid, undefined),
-  },
-  {
-    pattern: new RegExp(`\\bpod=(${NAME})/(${NAME})`),
-    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
-  },
-  {
-    pattern: new RegExp(`\\[(${NAME})/(${NAME})(?:/(${UID}))?[:\\]]`),
-    read: ([, namespace, name, uid]) => podRef(namespace, name, uid, undefined),
-  },
-  {
-    pattern: new RegExp(`error (?:deleting|adding) (${NAME})_(${NAME})/`),
-    read: ([, namespace, name]) => podRef(namespace, name, undefined, undefined),
-  },
-  {
-    pattern: new RegExp(`(?:teardown|set up|setup|for) pod (${NAME})_(${NAME})(?![0-9a-z_.-])`),
-    read: ([, name, namespace]) => podRef(namespace, name, undefined, undefined),
-  },
+const PODS: readonly RegExp[] = [
+  new RegExp(`podsandboxmetadata\\{name:${NAME},uid:${UID},namespace:${NAMESPACE},attempt:${ATTEMPT},`),
+  new RegExp(`k8s_pod_${NAME}_${NAMESPACE}_${UID}_${ATTEMPT}`),
+  new RegExp(`sandbox name /?${NAME}_${NAMESPACE}_${UID}_${ATTEMPT}(?![0-9a-z_])`),
+  new RegExp(`container name /?(?:k8s_)?${ANY}_${NAME}_${NAMESPACE}_${UID}_\\d{1,9}(?![0-9a-z_])`),
+  new RegExp(`(?:sandbox|pod name) k8s_${NAME}_${NAMESPACE}_${UID}_${ATTEMPT}`),
+  new RegExp(`k8s_${ANY}_${NAME}_${NAMESPACE}_${UID}_\\d{1,9}`),
+  new RegExp(`\\bname ${NAME}_${NAMESPACE}_${UID}_${ATTEMPT} is reserved`),
+  new RegExp(`k8s_pod_namespace[=\\s]${NAMESPACE}[;\\]\\s]{1,3}\\[?k8s_pod_name[=\\s]${NAME}`),
+  new RegExp(`\\b${NAME}_${NAMESPACE}\\(${UID}\\)`),
+  new RegExp(`\\bpod=${NAMESPACE}/${NAME}`),
+  new RegExp(`\\[${NAMESPACE}/${NAME}(?:/${UID})?[:\\]]`),
+  new RegExp(`error (?:deleting|adding) ${NAMESPACE}_${NAME}/`),
+  new RegExp(`(?:teardown|set up|setup|for) pod ${NAME}_${NAMESPACE}(?![0-9a-z_.-])`),
 ];
 
 /** Reads a line that normalise() returned. */
 export function subjectOf(text: string): LogSubject {
-  const sandboxId = firstGroup(SANDBOX_IDS, text);
-  const found = firstPod(text);
-  return { sandboxId, pod: found };
-}
-
-function firstGroup(patterns: readonly RegExp[], text: string): string | undefined {
-  for (const pattern of patterns) {
-    const group = pattern.exec(text)?.[1];
-    if (group !== undefined) return group;
-  }
-  return undefined;
-}
-
-function firstPod(text: string): NamedPod | undefined {
-  for (const { pattern, read } of PODS) {
-    const match = pattern.exec(text);
-    if (match) return read(match);
-  }
-  return undefined;
-}
-
-function podRef(
-  namespace: string | undefined,
-  name: string | undefined,
-  uid: string | undefined,
-  attempt: string | undefined,
-): NamedPod | undefined {
-  if (namespace === undefined || name === undefined) return undefined;
   return {
-    namespace,
-    name,
-    uid,
-    attempt: attempt === undefined ? undefined : Number(attempt),
+    sandboxId: firstMatch(SANDBOX_IDS, text)?.[1],
+    pod: podIn(firstMatch(PODS, text)?.groups),
   };
+}
+
+function firstMatch(patterns: readonly RegExp[], text: string): RegExpExecArray | undefined {
+  for (const pattern of patterns) {
+    const match = pattern.exec(text);
+    if (match !== null) return match;
+  }
+  return undefined;
+}
+
+function podIn(groups: Readonly<Record<string, string | undefined>> = {}): NamedPod | undefined {
+  const { namespace, name, uid, attempt } = groups;
+  if (namespace === undefined || name === undefined) return undefined;
+  return { namespace, name, uid, attempt: attempt === undefined ? undefined : Number(attempt) };
 }
