@@ -31,7 +31,11 @@ describe("a scan", () => {
   });
 
   test("of a healthy node has an empty plan", async () => {
-    expect((await scanNode(scanOf({}))).plan).toEqual({ actions: [], leftAlone: [] });
+    const { plan } = await scanNode(scanOf({}));
+
+    expect(plan).toEqual({ actions: [], leftAlone: [] });
+    // The planner makes a new plan each time: it was not asked.
+    expect((await scanNode(scanOf({}))).plan).toBe(plan);
   });
 
   test("plans dead sandboxes without a finding if everything dead is asked for", async () => {
@@ -69,6 +73,12 @@ describe("a scan", () => {
 
     expect(asked).toEqual([first]);
     expect(plan.leftAlone.map(({ reason }) => reason.code)).toEqual(["untreatable"]);
+  });
+
+  test("of a run that knows nothing else plans what was found", async () => {
+    const { plan } = await scanNode(scanOf(GHOSTS), { first: snapshotOf(GHOSTS) });
+
+    expect(plan.actions).toHaveLength(2);
   });
 
   test("takes as long as it took to observe", async () => {
