@@ -458,11 +458,11 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the hook does not run before the runtime, and the step after the start fails",
     edits: [
       {
-        file: "src/boot/install/drop-in.ts",
+        file: "src/boot/install/units.ts",
         from: '[...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT]',
         to: "[AFTER_UNIT]",
       },
-      { file: "src/boot/install/drop-in.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
+      { file: "src/boot/install/units.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
       { file: "src/boot/install/hook.ts", from: '["--after"]', to: '["--no-such-flag"]' },
     ],
   },
@@ -473,8 +473,8 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/boot/install/units.ts",
-        from: "value: `${settings.deadlineSeconds + GRACE_SECONDS}s`",
-        to: 'value: "infinity"',
+        from: "TimeoutStartSec=${settings.deadlineSeconds + GRACE_SECONDS}s",
+        to: "TimeoutStartSec=infinity",
       },
       {
         file: "src/boot/install/hook.ts",
@@ -488,12 +488,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "a hook that (crashes|is not executable|is gone)",
     broken: "the runtime requires its hook",
     edits: [
-      { file: "src/boot/install/drop-in.ts", from: 'key: "Wants"', to: 'key: "Requires"' },
-      { file: "src/boot/install/drop-in.ts", from: "value: `-${commandLine", to: "value: `${commandLine" },
+      { file: "src/boot/install/units.ts", from: "\nWants=", to: "\nRequires=" },
+      { file: "src/boot/install/units.ts", from: "ExecStartPre=-", to: "ExecStartPre=" },
       {
         file: "src/boot/install/units.ts",
-        from: '...condition(settings),\n          { key: "RequiresMountsFor", value: ["/var/lib/cni", ...data',
-        to: '{ key: "RequiresMountsFor", value: ["/var/lib/cni", ...data',
+        from: '${condition(settings)}\nRequiresMountsFor=${["/var/lib/cni", ...data',
+        to: 'RequiresMountsFor=${["/var/lib/cni", ...data',
       },
     ],
   },
@@ -518,9 +518,9 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the drop-in lets a restart of the service end its pods",
     edits: [
       {
-        file: "src/boot/install/drop-in.ts",
-        from: "settings: [inUnitStep(settings)]",
-        to: 'settings: [inUnitStep(settings), { key: "KillMode", value: "control-group" }]',
+        file: "src/boot/install/units.ts",
+        from: "ExecStartPre=-",
+        to: "KillMode=control-group\nExecStartPre=-",
       },
     ],
   },

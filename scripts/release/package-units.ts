@@ -1,6 +1,5 @@
 import { DEFAULT_STATE_DIR, type HookSettings, type RuntimeService, runtimeUnit } from "../../src/boot/install/hook.ts";
-import { agentUnit } from "../../src/boot/install/services.ts";
-import { afterUnit, beforeUnit, type Unit, unitText } from "../../src/boot/install/units.ts";
+import { afterUnit, agentUnit, beforeUnit, comment, type Unit } from "../../src/boot/install/units.ts";
 
 const SETTINGS: HookSettings = {
   program: "/usr/bin/unghost",
@@ -23,9 +22,10 @@ export const PACKAGE_UNITS: ReadonlyMap<string, string> = new Map([
   packaged(afterUnit([CONTAINERD, CRIO], SETTINGS), ["containerd.service", "crio.service"]),
 ]);
 
-function packaged({ name, intro, sections }: Unit, wantedBy: readonly string[]): readonly [string, string] {
-  const install = { name: "Install", settings: [{ key: "WantedBy", value: wantedBy.join(" ") }] } as const;
-  return [name, unitText({ intro: [...intro.slice(0, 1), DISABLED], sections: [...sections, install] })];
+function packaged({ name, text }: Unit, wantedBy: readonly string[]): readonly [string, string] {
+  const [purpose = ""] = text.split("\n#\n", 1);
+  const sections = text.slice(text.indexOf("\n\n["));
+  return [name, `${purpose}\n#\n${comment(DISABLED)}${sections}\n[Install]\nWantedBy=${wantedBy.join(" ")}\n`];
 }
 
 function serviceOf(name: "containerd" | "cri-o"): RuntimeService {

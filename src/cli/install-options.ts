@@ -1,9 +1,9 @@
 import type { OwnNode } from "../agent/kube/withdraw.ts";
 import { type RunCommand, runCommand, systemdRuns } from "../boot/install/apply.ts";
-import { CRIO } from "../boot/install/drop-in.ts";
 import type { HookSettings, Host } from "../boot/install/hook.ts";
 import type { InstallPlan, State } from "../boot/install/plan.ts";
 import { nixosModule, talosFiles } from "../boot/install/platforms.ts";
+import { CRIO } from "../boot/install/units.ts";
 import { clusterOpener } from "../kube/cluster-credentials.ts";
 import { askYesNo, type Io } from "./io.ts";
 import type { NodeSettings } from "./settings/read.ts";

@@ -7,7 +7,7 @@ import { failureOf, runChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { errorCode } from "../../host/source.ts";
 import type { InstallEntry } from "./files.ts";
-import { AGENT_UNIT, KEEP_UNIT } from "./services.ts";
+import { AGENT_UNIT, KEEP_UNIT } from "./units.ts";
 
 /**
  * All changes of install and uninstall on a host. Paths are the host's. Every file is written under another name and

@@ -1,10 +1,8 @@
 import * as v from "valibot";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
-import { dropIn } from "./drop-in.ts";
 import type { HookSettings, Host } from "./hook.ts";
-import { AFTER_SCRIPT, afterScript, BEFORE_SCRIPT, beforeScript } from "./openrc.ts";
-import { AGENT_SCRIPT, agentScript, agentUnit, KEEP_SCRIPT, keepScript, keepUnit } from "./services.ts";
-import { AFTER_UNIT, afterUnit, beforeUnit, type Unit, unitText } from "./units.ts";
+import { AFTER_SCRIPT, afterScript, agentScript, beforeScript, keepScript } from "./openrc.ts";
+import { AFTER_UNIT, afterUnit, agentUnit, beforeUnit, dropIn, keepUnit } from "./units.ts";
 
 export type InstallEntry =
   | { readonly kind: "file"; readonly path: string; readonly content: string; readonly mode: number }
@@ -28,30 +26,30 @@ export function filesFor(host: Host, settings: HookSettings, receipt: Receipt): 
 }
 
 function systemdFiles({ services }: Host, settings: HookSettings, receipt: Receipt): readonly InstallEntry[] {
-  const ownUnit = services.some(({ distribution }) => distribution.before === "own-unit");
-  return [
-    unitFile(afterUnit(services, settings), receiptLine(receipt)),
-    ...(ownUnit ? [unitFile(beforeUnit(services, settings))] : []),
-    ...(settings.agent === true ? [unitFile(agentUnit(settings))] : []),
-    ...(settings.keep === true ? [unitFile(keepUnit(services, settings))] : []),
-    ...services.map((found) => unitFile(dropIn(found, settings))),
+  const after = afterUnit(services, settings);
+  const units = [
+    { ...after, text: `${receiptLine(receipt)}\n${after.text}` },
+    ...(services.some(({ distribution }) => distribution.before === "own-unit")
+      ? [beforeUnit(services, settings)]
+      : []),
+    ...(settings.agent === true ? [agentUnit(settings)] : []),
+    ...(settings.keep === true ? [keepUnit(services, settings)] : []),
+    ...services.map((found) => dropIn(found, settings)),
   ];
-}
-
-function unitFile(unit: Unit, receipt?: string): InstallEntry {
-  const text = receipt === undefined ? unitText(unit) : `${receipt}\n${unitText(unit)}`;
-  return { kind: "file", path: `${SYSTEM_DIR}/${unit.name}`, content: sealed(text), mode: 0o644 };
+  return units.map(({ name, text }) => {
+    return { kind: "file", path: `${SYSTEM_DIR}/${name}`, content: sealed(text), mode: 0o644 };
+  });
 }
 
 function openrcFiles({ services }: Host, settings: HookSettings, receipt: Receipt): readonly InstallEntry[] {
-  const [shebang, ...rest] = afterScript(services, settings).split("\n");
-  const after = [shebang, receiptLine(receipt), ...rest].join("\n");
+  const after = afterScript(services, settings);
   const afterOnly = services.every(({ distribution }) => distribution.before === "after-only");
   const scripts = [
-    { name: AFTER_SCRIPT, text: after },
-    ...(afterOnly ? [] : [{ name: BEFORE_SCRIPT, text: beforeScript(services, settings) }]),
-    ...(settings.agent === true ? [{ name: AGENT_SCRIPT, text: agentScript(services, settings) }] : []),
-    ...(settings.keep === true ? [{ name: KEEP_SCRIPT, text: keepScript(services, settings) }] : []),
+    // Below its interpreter.
+    { ...after, text: after.text.replace("\n", () => `\n${receiptLine(receipt)}\n`) },
+    ...(afterOnly ? [] : [beforeScript(services, settings)]),
+    ...(settings.agent === true ? [agentScript(services, settings)] : []),
+    ...(settings.keep === true ? [keepScript(services, settings)] : []),
   ];
   return [
     ...scripts.map(({ name, text }) => {

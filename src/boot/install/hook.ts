@@ -56,11 +56,30 @@ export type HookStep = "before" | "after";
 export function hookCommand(step: HookStep, settings: HookSettings): readonly string[] {
   const { program, stateDir, bootArgs } = settings;
   const mode = step === "after" ? ["--after"] : [];
-  const state = stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
-  return [program, "boot", ...mode, "--deadline", `${deadlineOf(step, settings)}s`, ...state, ...bootArgs];
+  return [
+    program,
+    "boot",
+    ...mode,
+    "--deadline",
+    `${deadlineOf(step, settings)}s`,
+    ...stateFlag(stateDir),
+    ...bootArgs,
+  ];
 }
 
-/** The same under timeout(1), for a service manager without a time limit. */
+function stateFlag(stateDir: string): readonly string[] {
+  return stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
+}
+
+export function agentCommand({ program, stateDir }: HookSettings): readonly string[] {
+  return [program, "agent", ...stateFlag(stateDir)];
+}
+
+export function keepCommand({ program }: HookSettings): readonly string[] {
+  return [program, "keep"];
+}
+
+/** The hook's step under timeout(1), for a service manager without a time limit. */
 export function limitedHookCommand(step: HookStep, settings: HookSettings): readonly string[] {
   const seconds = deadlineOf(step, settings) + GRACE_SECONDS;
   return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...hookCommand(step, settings)];

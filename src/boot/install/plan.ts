@@ -5,7 +5,6 @@ import { type Outcome, ok, refuse } from "../../heal/state/outcome.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { errorCode } from "../../host/source.ts";
 import { type HostFiles, INIT_DIR } from "./detect.ts";
-import { DROP_IN } from "./drop-in.ts";
 import {
   authorship,
   filesFor,
@@ -17,6 +16,7 @@ import {
   SYSTEM_DIR,
 } from "./files.ts";
 import type { HookSettings, Host } from "./hook.ts";
+import { DROP_IN } from "./units.ts";
 
 export interface Installed {
   readonly path: string;

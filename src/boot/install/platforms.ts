@@ -1,7 +1,5 @@
-import { dropIn, SWITCH_OFF } from "./drop-in.ts";
 import { AFTER_SECONDS, type HookSettings, type RuntimeService } from "./hook.ts";
-import { keepUnit } from "./services.ts";
-import { afterUnit, beforeUnit, comment, type Setting, type Unit } from "./units.ts";
+import { afterUnit, beforeUnit, comment, dropIn, keepUnit, SWITCH_OFF, type Unit } from "./units.ts";
 
 /** A placeholder for the executable until the text is Nix, because a store path would be quoted. */
 const PROGRAM = "@unghost@";
@@ -30,32 +28,26 @@ ${services.map((found) => service(found.service, dropIn(found, called))).join(""
 `;
 }
 
-function service(name: string, { intro, sections }: Unit): string {
-  const sets = sections.map(({ name: section, settings }) => {
-    const wants = settings.filter(({ key }) => key === "Wants");
-    const others = settings.filter(({ key }) => key !== "Wants");
-    const attribute = section === "Unit" ? "unitConfig" : "serviceConfig";
-    const set = others.length === 0 ? "" : `    ${attribute} = {\n${attributes(others)}    };\n`;
-    // A separate option: it extends the service's module, where unitConfig would conflict.
-    return `${wants.map(({ value }) => `    wants = [ ${value.split(" ").map(nixString).join(" ")} ];\n`).join("")}${set}`;
-  });
-  const why = intro
-    .filter((text) => text !== SWITCH_OFF)
-    .map((text) => comment(text))
-    .join("\n#\n")
-    .replace(/^/gm, "  ");
-  return `\n${why}\n  systemd.services.${nixString(name)} = {\n${sets.join("")}  };\n`;
+function service(name: string, { text }: Unit): string {
+  const [intro = "", ...sections] = text.split(/\n\n(?=\[)/);
+  const why = intro.split("\n#\n").filter((paragraph) => paragraph !== SWITCH_OFF);
+  const body = `${why.join("\n#\n").replace(/^/gm, "  ")}\n  systemd.services.${nixString(name)} = {\n`;
+  return `\n${body}${sections.map(attributes).join("")}  };\n`;
 }
 
-function attributes(settings: readonly Setting[]): string {
-  return settings
-    .map(({ key, value, why }) => {
-      const reason = why === undefined ? "" : `${comment(why).replace(/^/gm, "      ")}\n`;
-      // A list extends the service's module.
-      const nix = key === "ExecStartPre" ? `[ ${nixString(value)} ]` : nixString(value);
-      return `${reason}      ${key} = ${nix};\n`;
-    })
-    .join("");
+/** A section of a unit. What it leaves out on purpose is not repeated here. */
+function attributes(section: string): string {
+  const [heading, ...lines] = (section.split("\n# Left out on purpose:")[0] ?? "").trimEnd().split("\n");
+  // A separate option: it extends the service's module, where unitConfig would conflict.
+  const [, wanted] = /^Wants=(.*)$/m.exec(section) ?? [];
+  if (wanted !== undefined) return `    wants = [ ${wanted.split(" ").map(nixString).join(" ")} ];\n`;
+  const set = lines.map((line) => {
+    const [, key, value = ""] = /^(\w+)=(.*)$/.exec(line) ?? [];
+    if (key === undefined) return `      ${line}\n`;
+    // A list extends the service's module.
+    return `      ${key} = ${key === "ExecStartPre" ? `[ ${nixString(value)} ]` : nixString(value)};\n`;
+  });
+  return `    ${heading === "[Unit]" ? "unitConfig" : "serviceConfig"} = {\n${set.join("")}    };\n`;
 }
 
 function nixString(text: string): string {
