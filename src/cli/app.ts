@@ -14,9 +14,8 @@ import {
 } from "@stricli/core";
 import { printable } from "../host/text.ts";
 import { COMPLETE } from "./commands/completion.ts";
-import { type Context, commandNamed, routesFor } from "./commands/index.ts";
+import { type Context, commandNamed, noSuchCommand, routesFor } from "./commands/index.ts";
 import { ExitCode, type Io } from "./io.ts";
-import { noSuchCommand } from "./no-such-command.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { nearestOf } from "./settings/suggest.ts";
 import { agentFlags, environmentName, kebab, NODE } from "./settings/table.ts";

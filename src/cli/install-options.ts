@@ -6,7 +6,8 @@ import { nixosModule, talosFiles } from "../boot/install/platforms.ts";
 import { CRIO } from "../boot/install/units.ts";
 import { clusterOpener } from "../kube/cluster-credentials.ts";
 import { askYesNo, type Io } from "./io.ts";
-import type { NodeSettings } from "./settings/read.ts";
+import { type NodeSettings, resolveSettings } from "./settings/read.ts";
+import type { NodeFlags } from "./settings/table.ts";
 
 /** Common options of install and uninstall. */
 export interface HookOptions {
@@ -53,22 +54,15 @@ export async function runCommands(
   return failed;
 }
 
+type Asked = NodeFlags & Partial<Pick<HookOptions, "force" | "dryRun" | "yes">>;
+
 /** The real dependencies of install and uninstall. */
-export function hookOptions(
-  { hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">,
-  asked: { readonly force?: boolean; readonly dryRun?: boolean; readonly yes?: boolean },
-  io: Io,
-): HookOptions {
-  return {
-    hostRoot,
-    stateDir,
-    force: asked.force ?? false,
-    dryRun: asked.dryRun ?? false,
-    yes: asked.yes ?? false,
-    confirm: (question) => askYesNo(question, io),
-    systemdRuns: systemdRuns(),
-    runCommand,
-  };
+export async function hookOptions(asked: Asked, io: Io): Promise<HookOptions & { readonly settings: NodeSettings }> {
+  const settings = await resolveSettings(asked, io);
+  const { force = false, dryRun = false, yes = false } = asked;
+  const confirm = (question: string) => askYesNo(question, io);
+  const { hostRoot, stateDir } = settings;
+  return { settings, hostRoot, stateDir, force, dryRun, yes, confirm, systemdRuns: systemdRuns(), runCommand };
 }
 
 /** Kubelet writes its node's name in lower case, whatever the host name is. */

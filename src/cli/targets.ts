@@ -3,14 +3,12 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selection, select, type Target, type TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/text.ts";
 import type { NodeReport } from "../report/node-report.ts";
+import { anyArguments } from "./commands/index.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { didYouMean } from "./settings/suggest.ts";
 
 /** What scan and heal can be narrowed to. */
-export const targetsParameter = {
-  kind: "array",
-  parameter: { parse: String, brief: "NAMESPACE/POD, sandbox id or finding id (default: all)", placeholder: "TARGET" },
-} as const;
+export const targetsParameter = anyArguments("TARGET", "NAMESPACE/POD, sandbox id or finding id (default: all)");
 
 /** `scan|heal [TARGET]... [-n NAMESPACE]`, as the command line gives it. */
 export function selectionOf(targets: readonly string[], namespaces: readonly string[] = []): Selection | undefined {

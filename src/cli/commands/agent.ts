@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import { runAgent } from "../../agent/agent.ts";
 import { logEvents, openLog } from "../../agent/log.ts";
 import { initialState } from "../../agent/state/state.ts";
@@ -16,20 +15,16 @@ import { type AgentFlags, agentFlags, agentNodeFlags, type NodeFlags, nodeFlagAl
 import { sessionOptions } from "../state.ts";
 import { checkClassNames } from "../targets.ts";
 import { VERSION } from "../version.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: { flags: { ...agentNodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
-  func: async function (flags) {
-    this.finish(await runAgentCommand(flags, this.io));
-  },
+export const agentCommand = defineCommand({
+  flags: { ...agentNodeFlags, ...agentFlags },
+  aliases: nodeFlagAliases,
+  run: runAgentCommand,
 });
 
-export type AgentCommandFlags = NodeFlags & AgentFlags;
-
 /** Runs until SIGTERM or SIGINT, and then stops orderly. */
-export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise<ExitCode> {
+async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const first = await readAgentPolicy(flags, io.env);

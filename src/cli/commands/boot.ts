@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { buildCommand } from "@stricli/core";
 import { type BootOptions, type BootPlan, bootOnce, planBoot } from "../../boot/boot.ts";
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
@@ -15,45 +14,26 @@ import { count } from "../../report/words.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const bootCommand = buildCommand<BootFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {
-      ...nodeFlags,
-      deadline: text("Give up after this long (default 60s)", "DURATION"),
-      after: onOff("The runtime is starting or up: wait for it and heal through it"),
-      dryRun: onOff("Print what would be done and change nothing"),
-      strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
-      repair: onOff("Repair the records of a containerd that does not start (needs --yes)"),
-      yes: onOff("With --repair: do it"),
-      force: onOff("Also when it has run in this boot already"),
-      containerdBin: text("containerd program to start temporarily (default: the distribution's own)", "FILE"),
-      containerdConfig: text("Its configuration", "FILE"),
-      containerdRoot: text("Its root directory", "DIR"),
-    },
-    aliases: nodeFlagAliases,
-  },
-  func: async function (flags) {
-    this.finish(await runBoot(flags, this.io));
-  },
-});
+const bootFlags = {
+  ...nodeFlags,
+  deadline: text("Give up after this long (default 60s)", "DURATION"),
+  after: onOff("The runtime is starting or up: wait for it and heal through it"),
+  dryRun: onOff("Print what would be done and change nothing"),
+  strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
+  repair: onOff("Repair the records of a containerd that does not start (needs --yes)"),
+  yes: onOff("With --repair: do it"),
+  force: onOff("Also when it has run in this boot already"),
+  containerdBin: text("containerd program to start temporarily (default: the distribution's own)", "FILE"),
+  containerdConfig: text("Its configuration", "FILE"),
+  containerdRoot: text("Its root directory", "DIR"),
+};
+type BootFlags = FlagValues<typeof bootFlags>;
 
-interface BootFlags extends NodeFlags {
-  readonly deadline?: string;
-  readonly after?: boolean;
-  readonly dryRun?: boolean;
-  readonly strict?: boolean;
-  readonly force?: boolean;
-  readonly repair?: boolean;
-  readonly yes?: boolean;
-  readonly containerdBin?: string;
-  readonly containerdConfig?: string;
-  readonly containerdRoot?: string;
-}
+export const bootCommand = defineCommand({ flags: bootFlags, aliases: nodeFlagAliases, run: runBoot });
 
 const DEFAULT_DEADLINE = "60s";
 /** A hook must not make a node wait for its disk. */

@@ -1,6 +1,5 @@
-import { buildCommand } from "@stricli/core";
 import { ExitCode } from "../io.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
 /** Each script gets its words from the executable, so that it never has to be updated. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -31,20 +30,15 @@ complete -c unghost -f -a '(unghost ${COMPLETE} (commandline -opc)[2..-1] (comma
 `,
 };
 
-type NoFlags = Readonly<Record<string, never>>;
-
-export const completionCommand = buildCommand<NoFlags, [Shell], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {},
-    positional: {
-      kind: "tuple",
-      parameters: [{ parse: shellNamed, brief: SHELLS.join(", "), placeholder: "SHELL" }],
-    },
+export const completionCommand = defineCommand({
+  flags: {},
+  positional: {
+    kind: "tuple",
+    parameters: [{ parse: shellNamed, brief: SHELLS.join(", "), placeholder: "SHELL" }],
   },
-  func: function (_flags, shell) {
-    this.io.stdout(SCRIPTS[shell]);
-    this.finish(ExitCode.ok);
+  run: (_flags, io, shell) => {
+    io.stdout(SCRIPTS[shell]);
+    return ExitCode.ok;
   },
 });
 

@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import { printable } from "../../host/text.ts";
 import { formatDocument } from "../../report/output.ts";
 import { ExitCode, type Io } from "../io.ts";
@@ -6,32 +5,29 @@ import { type Configuration, type EffectiveValue, effectiveValues } from "../set
 import { onOff, SettingsError } from "../settings/kinds.ts";
 import { agentOverrides, checkAgent } from "../settings/policy.ts";
 import { configPath, type GivenSettings, givenSettings, nodeSettings, readConfigFile } from "../settings/read.ts";
-import { type AgentFlags, agentFlags, NODE, type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import {
+  type AgentFlags,
+  agentFlags,
+  type FlagValues,
+  NODE,
+  type NodeFlags,
+  nodeFlagAliases,
+  nodeFlags,
+} from "../settings/table.ts";
 import { checkClassNames } from "../targets.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const configCommand = buildCommand<ConfigFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {
-      ...nodeFlags,
-      output: { ...nodeFlags.output, brief: "yaml (the default: a configuration file again) or json" },
-      ...agentFlags,
-      check: onOff("Only validate the configuration and list every error"),
-    },
-    aliases: nodeFlagAliases,
-  },
-  func: async function (flags) {
-    this.finish(await runConfig(flags, this.io));
-  },
-});
+const configFlags = {
+  ...nodeFlags,
+  output: { ...nodeFlags.output, brief: "yaml (the default: a configuration file again) or json" },
+  ...agentFlags,
+  check: onOff("Only validate the configuration and list every error"),
+};
 
-interface ConfigFlags extends NodeFlags, AgentFlags {
-  readonly check?: boolean;
-}
+export const configCommand = defineCommand({ flags: configFlags, aliases: nodeFlagAliases, run: runConfig });
 
 /** Shows the effective configuration with the source of each value; or, with --check, only whether it is valid. */
-async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
+async function runConfig(flags: FlagValues<typeof configFlags>, io: Io): Promise<ExitCode> {
   const inspected = await inspectConfig(flags, io.env);
   if (!inspected.ok) {
     for (const problem of inspected.problems) io.stderr(`unghost: ${printable(problem)}\n`);

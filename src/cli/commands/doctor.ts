@@ -1,5 +1,4 @@
 import { release } from "node:os";
-import { buildCommand } from "@stricli/core";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import { type DoctorReport, renderDoctor } from "../../doctor/doctor-report.ts";
 import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
@@ -14,18 +13,12 @@ import { policyFrom, readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, sourceFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const doctorCommand = buildCommand<NodeFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: { flags: sourceFlags, aliases: nodeFlagAliases },
-  func: async function (flags) {
-    this.finish(await runDoctor(flags, this.io));
-  },
-});
+export const doctorCommand = defineCommand({ flags: sourceFlags, aliases: nodeFlagAliases, run: runDoctor });
 
 /** Reports what can be read and done here, and why not. Changes nothing. */
-export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
+async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   const report = await examine(settings, io.env, await fleetNamespace(flags, io.env));
   const { output, verbose } = settings;

@@ -1,5 +1,4 @@
 import { createReadStream, statSync } from "node:fs";
-import { buildCommand } from "@stricli/core";
 import type { FailureClass } from "../../classes/failure-class.ts";
 import { classById, classes } from "../../classes/index.ts";
 import { type Group, grouper } from "../../diagnose/explain/group.ts";
@@ -13,29 +12,22 @@ import { ExitCode, type Io, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type FlagValues, nodeFlags } from "../settings/table.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { nodeFlags } from "../settings/table.ts";
+import { anyArguments, defineCommand } from "./index.ts";
 
 const explainFlags = {
   journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),
   list: onOff("List all failure classes"),
   output: nodeFlags.output,
 };
-type ExplainFlags = FlagValues<typeof explainFlags>;
 
-export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: explainFlags,
-    positional: {
-      kind: "array",
-      parameter: { parse: String, brief: "Error lines, files, a class, or - for standard input", placeholder: "TEXT" },
-    },
-    aliases: { o: "output" },
-  },
-  func: async function ({ journal = false, list = false, ...flags }, ...texts) {
-    const { output } = await resolveSettings(flags, this.io);
-    this.finish(await runExplain({ texts, journal, list, output, colour: wantsColour(this.io) }, this.io));
+export const explainCommand = defineCommand({
+  flags: explainFlags,
+  positional: anyArguments("TEXT", "Error lines, files, a class, or - for standard input"),
+  aliases: { o: "output" },
+  run: async ({ journal = false, list = false, ...flags }, io, ...texts) => {
+    const { output } = await resolveSettings(flags, io);
+    return await runExplain({ texts, journal, list, output, colour: wantsColour(io) }, io);
   },
 });
 

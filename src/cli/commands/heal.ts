@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
@@ -22,42 +21,31 @@ import { interruptedBySignals } from "../interruption.ts";
 import { askYesNo, ExitCode, type Io, wantsColour } from "../io.ts";
 import { list, onOff } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { sessionOptions } from "../state.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const healCommand = buildCommand<HealFlags, string[], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {
-      ...nodeFlags,
-      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
-      dryRun: onOff("Show the plan and change nothing"),
-      yes: onOff("Do not ask for confirmation"),
-      namespace: list("Only pods of these namespaces", "NAMESPACE"),
-      noKick: onOff("Do not restart pods that crash-looped because of what was healed"),
-      allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
-    },
-    positional: targetsParameter,
-    aliases: { ...nodeFlagAliases, n: "namespace", y: "yes" },
-  },
-  func: async function (flags, ...targets) {
-    this.finish(await runHeal(flags, targets, this.io));
-  },
+const healFlags = {
+  ...nodeFlags,
+  output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
+  dryRun: onOff("Show the plan and change nothing"),
+  yes: onOff("Do not ask for confirmation"),
+  namespace: list("Only pods of these namespaces", "NAMESPACE"),
+  noKick: onOff("Do not restart pods that crash-looped because of what was healed"),
+  allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
+};
+
+export const healCommand = defineCommand({
+  flags: healFlags,
+  positional: targetsParameter,
+  aliases: { ...nodeFlagAliases, n: "namespace", y: "yes" },
+  run: runHeal,
 });
 
-interface HealFlags extends NodeFlags {
-  readonly dryRun?: boolean;
-  readonly yes?: boolean;
-  readonly allDead?: boolean;
-  readonly noKick?: boolean;
-  readonly namespace?: readonly string[];
-}
-
 /** Shows the plan, asks on a terminal, heals, verifies. */
-async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
+async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: readonly string[]): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
@@ -99,7 +87,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
     return ExitCode.refused;
   }
   if (flags.dryRun !== true && plan.actions.length === 0 && (await settledEarlierRuns(settings, io))) {
-    return await runHeal(asked, targets, io);
+    return await runHeal(asked, io, ...targets);
   }
   if (flags.dryRun === true || plan.actions.length === 0) {
     const isDryRun = flags.dryRun === true;

@@ -1,27 +1,14 @@
-import { buildCommand, type Command } from "@stricli/core";
+import type { Command } from "@stricli/core";
 import { wrap } from "../../report/words.ts";
 import { ExitCode, type Io } from "../io.ts";
-import { noSuchCommand } from "../no-such-command.ts";
 import { kebab, nodeFlags } from "../settings/table.ts";
-import { type Context, commandNamed, NO_BRIEF } from "./index.ts";
+import { type Context, commandNamed, defineCommand, noSuchCommand, oneArgument } from "./index.ts";
 import { COMMAND_NOTES, type CommandNotes } from "./notes.ts";
 
-type NoFlags = Readonly<Record<string, never>>;
-
-export const helpCommand = buildCommand<NoFlags, [string?], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {},
-    positional: {
-      kind: "tuple",
-      parameters: [
-        { parse: String, optional: true, brief: "The command (default: an overview)", placeholder: "COMMAND" },
-      ],
-    },
-  },
-  func: async function (_flags, name) {
-    this.finish(await showHelp(name, this.io));
-  },
+export const helpCommand = defineCommand({
+  flags: {},
+  positional: oneArgument("COMMAND", "The command (default: an overview)"),
+  run: (_flags, io, name) => showHelp(name, io),
 });
 
 const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;

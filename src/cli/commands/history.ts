@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { buildCommand } from "@stricli/core";
 import { type BootReport, readBootReport } from "../../boot/boot-report.ts";
 import { type History, readHistory } from "../../heal/journal/reader.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
@@ -10,29 +9,22 @@ import { formatDocument, type OutputFormat } from "../../report/output.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { positive } from "../settings/kinds.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
-import { type FlagValues, stateFlags } from "../settings/table.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { stateFlags } from "../settings/table.ts";
+import { defineCommand, oneArgument } from "./index.ts";
 
 const historyFlags = {
   ...stateFlags,
   limit: positive("Show the last N entries", "N"),
 };
-type HistoryFlags = FlagValues<typeof historyFlags>;
 
-export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: historyFlags,
-    positional: {
-      kind: "tuple",
-      parameters: [{ parse: String, optional: true, brief: "Journal id: show this entry whole", placeholder: "ID" }],
-    },
-    aliases: { o: "output" },
-  },
-  func: async function ({ limit, ...flags }, id) {
-    const settings = await resolveSettings(flags, this.io);
+export const historyCommand = defineCommand({
+  flags: historyFlags,
+  positional: oneArgument("ID", "Journal id: show this entry whole"),
+  aliases: { o: "output" },
+  run: async ({ limit, ...flags }, io, id) => {
+    const settings = await resolveSettings(flags, io);
     const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output: settings.output };
-    this.finish(await runHistory({ ...place, limit, id }, this.io));
+    return await runHistory({ ...place, limit, id }, io);
   },
 });
 

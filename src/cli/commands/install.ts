@@ -1,5 +1,4 @@
 import { basename } from "node:path";
-import { buildCommand } from "@stricli/core";
 import {
   checksumOfFile,
   executableOnHost,
@@ -23,10 +22,9 @@ import {
 } from "../install-options.ts";
 import { ExitCode } from "../io.ts";
 import { onOff, positive, text } from "../settings/kinds.ts";
-import { resolveSettings } from "../settings/read.ts";
-import { type FlagValues, nodeFlags } from "../settings/table.ts";
+import { nodeFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { anyArguments, defineCommand } from "./index.ts";
 
 const DEFAULT_BIN_DIR = "/usr/local/bin";
 const DEFAULT_DEADLINE_SECONDS = 60;
@@ -44,36 +42,16 @@ const installFlags = {
   dryRun: onOff("Only print what would be written"),
   yes: onOff("Do not ask"),
 };
-type InstallFlags = FlagValues<typeof installFlags>;
 
-export const installCommand = buildCommand<InstallFlags, string[], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: installFlags,
-    positional: {
-      kind: "array",
-      parameter: { parse: String, brief: "More arguments for the hook (after --)", placeholder: "ARG" },
-    },
-    aliases: { y: "yes" },
-  },
-  func: async function (
-    { agent, keep, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags },
-    ...bootArgs
-  ) {
-    const settings = await resolveSettings(flags, this.io);
-    const asked = { force: force ?? false, dryRun: dryRun ?? false, yes: yes ?? false };
-    const options = {
-      ...hookOptions(settings, asked, this.io),
-      execPath: process.execPath,
-      binDir: binDir ?? DEFAULT_BIN_DIR,
-      distribution,
-      deadlineSeconds: deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
-      bootArgs,
-      agent: agent ?? false,
-      version: VERSION,
-      keep: keep ?? false,
-    };
-    this.finish(await runInstall(options, this.io));
+export const installCommand = defineCommand({
+  flags: installFlags,
+  positional: anyArguments("ARG", "More arguments for the hook (after --)"),
+  aliases: { y: "yes" },
+  run: async ({ binDir = DEFAULT_BIN_DIR, deadlineSeconds = DEFAULT_DEADLINE_SECONDS, ...flags }, io, ...bootArgs) => {
+    const { agent, keep, distribution } = flags;
+    const options = await hookOptions(flags, io);
+    const asked = { binDir, deadlineSeconds, distribution, bootArgs, agent, keep };
+    return await runInstall({ ...options, ...asked, execPath: process.execPath, version: VERSION }, io);
   },
 });
 

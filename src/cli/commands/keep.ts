@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { buildCommand } from "@stricli/core";
 import { logKeeperProblems } from "../../agent/durable-cni-files.ts";
 import { openLog } from "../../agent/log.ts";
 import { openKeeper } from "../../durable/keeper.ts";
@@ -12,27 +11,18 @@ import { ExitCode, type Io } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type FlagValues, keeperFlags, nodeFlagAliases } from "../settings/table.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
 const keepFlags = { ...keeperFlags, once: onOff("Sync what changed in the last minute, and end") };
-export type KeepFlags = FlagValues<typeof keepFlags>;
+type KeepFlags = FlagValues<typeof keepFlags>;
 
-export const keepCommand = buildCommand<KeepFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: keepFlags,
-    aliases: nodeFlagAliases,
-  },
-  func: async function (flags) {
-    this.finish(await runKeep(flags, this.io));
-  },
-});
+export const keepCommand = defineCommand({ flags: keepFlags, aliases: nodeFlagAliases, run: runKeep });
 
 /** The runtime may start later, or get another configuration. */
 const ASK_RUNTIME_EVERY_MS = 60_000;
 
 /** Keeps the files of CNI plugins durable, without the rest of the agent; ends by SIGTERM or SIGINT. */
-export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io: Io): Promise<ExitCode> {
+async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   const log = openLog(settings.verbose ? "debug" : "info", io.stdout);
   let confDir: string | undefined;

@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import {
   choosePrunable,
   listQuarantine,
@@ -19,13 +18,13 @@ import {
   sizeInWords,
 } from "../../report/quarantine.ts";
 import { count } from "../../report/words.ts";
-import { askYesNo, ExitCode } from "../io.ts";
+import { askYesNo, ExitCode, type Io } from "../io.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { anyArguments, defineCommand } from "./index.ts";
 
 const quarantineFlags = {
   olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
@@ -35,32 +34,20 @@ const quarantineFlags = {
 };
 type QuarantineFlags = FlagValues<typeof quarantineFlags>;
 
-export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: quarantineFlags,
-    positional: {
-      kind: "array",
-      parameter: {
-        parse: String,
-        brief: "With prune: delete these entries, whatever their age",
-        placeholder: "ID",
-      },
-    },
-    aliases: { o: "output", y: "yes" },
-  },
-  func: async function (flags, action = "list", ...ids) {
-    const { olderThan: _olderThan, dryRun: _dryRun, yes: _yes, ...shared } = flags;
-    const settings = await resolveSettings(shared, this.io);
+export const quarantineCommand = defineCommand({
+  flags: quarantineFlags,
+  positional: anyArguments("ID", "With prune: delete these entries, whatever their age"),
+  aliases: { o: "output", y: "yes" },
+  run: async (flags, io, action = "list", ...ids) => {
+    const settings = await resolveSettings(flags, io);
     if (action === "list") {
       if (ids.length > 0) throw new SettingsError("unghost quarantine list takes no id; unghost history ID shows one");
-      this.finish(await list(settings, flags, this.io));
-    } else if (action === "prune") this.finish(await prune(settings, flags, ids, this.io));
-    else throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list or prune`);
+      return await list(settings, flags, io);
+    }
+    if (action === "prune") return await prune(settings, flags, ids, io);
+    throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list or prune`);
   },
 });
-
-type Io = Context["io"];
 
 async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Promise<ExitCode> {
   const entries = await readEntries(settings, io);
@@ -171,7 +158,7 @@ async function oldestKept(flags: QuarantineFlags, io: Io): Promise<Date> {
 }
 
 async function retentionOf(flags: QuarantineFlags, io: Io): Promise<number> {
-  const read = await readAgentPolicy(flags.config === undefined ? {} : { config: flags.config }, io.env);
+  const read = await readAgentPolicy({ config: flags.config }, io.env);
   if (!read.ok) throw new SettingsError(read.problems.join("; "));
   return read.policy.quarantineRetentionMs;
 }

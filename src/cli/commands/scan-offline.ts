@@ -5,25 +5,18 @@ import { buildReport } from "../../report/build.ts";
 import type { ExitCode, Io } from "../io.ts";
 import { SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import type { NodeFlags } from "../settings/table.ts";
-import { showReport, type TableShape, takeLayout } from "../show-report.ts";
+import { showReport, takeLayout } from "../show-report.ts";
 import { checkClassNames } from "../targets.ts";
-
-export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
-  /** containerd's root directory as a path of the node; detected by default. */
-  readonly containerdRoot?: string;
-  /** Of the containerd that will be started, if the caller knows it. */
-  readonly containerdVersion?: string;
-}
+import type { ScanFlags } from "./scan.ts";
 
 /** Reads the files of a runtime that does not run; makes no calls and changes nothing. */
-export async function runScanOffline(asked: ScanOfflineFlags, io: Io): Promise<ExitCode> {
+export async function runScanOffline(asked: ScanFlags, io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const { containerdRoot, containerdVersion, all = false, noHeaders = false, quiet = false, ...nodeFlags } = flags;
+  const { containerdRoot, containerdVersion, all = false, noHeaders = false, quiet = false } = flags;
   if (containerdRoot !== undefined && !isAbsolute(containerdRoot)) {
     throw new SettingsError(`--containerd-root: "${containerdRoot}" is not an absolute path`);
   }
-  const settings = await resolveSettings(nodeFlags, io);
+  const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
   const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);

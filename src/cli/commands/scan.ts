@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
@@ -11,62 +10,48 @@ import type { NodeReport } from "../../report/node-report.ts";
 import type { ExitCode, Io } from "../io.ts";
 import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
 import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showOneLine, showReport, type TableShape, takeLayout, watchScan } from "../show-report.ts";
 import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
-import type { ScanOfflineFlags } from "./scan-offline.ts";
+import { defineCommand } from "./index.ts";
 
-type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
+const scanFlags = {
+  ...nodeFlags,
+  output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
+  all: onOff("One line for every finding; by default more than 20 are grouped"),
+  noHeaders: onOff("Leave the column headings out"),
+  namespace: list("Only pods of these namespaces", "NAMESPACE"),
+  quiet: onOff("Print nothing: the exit code is the result"),
+  watch: onOff("Scan again every --interval until interrupted"),
+  interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
+  oneLine: onOff("One line of 80 characters, as node-problem-detector expects it; the rest goes to stderr"),
+  offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
+  containerdRoot: text("With --offline: containerd's root directory (default: detected)", "DIR"),
+  containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
+};
+export type ScanFlags = FlagValues<typeof scanFlags>;
 
-export const scanCommand = buildCommand<Flags, string[], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: {
-      ...nodeFlags,
-      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
-      all: onOff("One line for every finding; by default more than 20 are grouped"),
-      noHeaders: onOff("Leave the column headings out"),
-      namespace: list("Only pods of these namespaces", "NAMESPACE"),
-      quiet: onOff("Print nothing: the exit code is the result"),
-      watch: onOff("Scan again every --interval until interrupted"),
-      interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
-      oneLine: onOff("One line of 80 characters, as node-problem-detector expects it; the rest goes to stderr"),
-      offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
-      containerdRoot: text("With --offline: containerd's root directory (default: detected)", "DIR"),
-      containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
-    },
-    positional: targetsParameter,
-    aliases: { ...nodeFlagAliases, n: "namespace", q: "quiet", w: "watch" },
-  },
-  func: async function ({ offline, ...flags }, ...targets) {
-    if (offline === true) {
-      if (targets.length > 0) throw new SettingsError("targets need the runtime: leave --offline out");
-      if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
-      const { runScanOffline } = await import("./scan-offline.ts");
-      this.finish(await runScanOffline(flags, this.io));
-      return;
-    }
-    this.finish(await runScan(flags, targets, this.io));
+export const scanCommand = defineCommand({
+  flags: scanFlags,
+  positional: targetsParameter,
+  aliases: { ...nodeFlagAliases, n: "namespace", q: "quiet", w: "watch" },
+  run: async (flags, io, ...targets) => {
+    if (flags.offline !== true) return await runScan(flags, targets, io);
+    if (targets.length > 0) throw new SettingsError("targets need the runtime: leave --offline out");
+    if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
+    return await (await import("./scan-offline.ts")).runScanOffline(flags, io);
   },
 });
-
-interface ScanFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
-  readonly oneLine?: boolean;
-  readonly watch?: boolean;
-  readonly namespace?: readonly string[];
-  readonly interval?: string;
-}
 
 const DEFAULT_INTERVAL = "5s";
 
 /** Reads the node, changes nothing. */
 async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const { oneLine, watch, interval, namespace, all, noHeaders, quiet, ...forNode } = flags;
-  const settings = await resolveSettings(forNode, io);
+  const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false } = flags;
+  const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
-  const shape: TableShape = { ...layout, all: all ?? false, noHeaders: noHeaders ?? false, quiet: quiet ?? false };
+  const shape: TableShape = { ...layout, all, noHeaders, quiet };
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;

@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import type { Recovery } from "../../heal/quarantine/recover.ts";
 import { type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
 import { openHealSession, type SessionOptions } from "../../heal/session.ts";
@@ -8,31 +7,24 @@ import { formatDocument, type OutputFormat } from "../../report/output.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { onOff, SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
-import { type FlagValues, stateFlags } from "../settings/table.ts";
+import { stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand, oneArgument } from "./index.ts";
 
 const undoFlags = {
   ...stateFlags,
   last: onOff("The newest that can be undone"),
 };
-type UndoFlags = FlagValues<typeof undoFlags>;
 
-export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: undoFlags,
-    positional: {
-      kind: "tuple",
-      parameters: [{ parse: String, optional: true, brief: "Journal id, as history shows it", placeholder: "ID" }],
-    },
-    aliases: { o: "output" },
-  },
-  func: async function ({ last, ...flags }, id) {
+export const undoCommand = defineCommand({
+  flags: undoFlags,
+  positional: oneArgument("ID", "Journal id, as history shows it"),
+  aliases: { o: "output" },
+  run: async ({ last, ...flags }, io, id) => {
     if ((id === undefined) === (last !== true)) throw new SettingsError("name one journal id, or --last");
-    const settings = await resolveSettings(flags, this.io);
+    const settings = await resolveSettings(flags, io);
     const target = id === undefined ? "last" : { id };
-    this.finish(await runUndo({ ...sessionOptions(settings), target, output: settings.output }, this.io));
+    return await runUndo({ ...sessionOptions(settings), target, output: settings.output }, io);
   },
 });
 

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { buildCommand } from "@stricli/core";
 import { findCondition, type OwnNode, removeCondition } from "../../agent/kube/withdraw.ts";
 import { executableOnHost, type HostWriter, hostWriter, uninstallCommands } from "../../boot/install/apply.ts";
 import { hostFiles } from "../../boot/install/detect.ts";
@@ -8,9 +7,8 @@ import { describeError } from "../../host/source.ts";
 import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../install-options.ts";
 import { ExitCode } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
-import { resolveSettings } from "../settings/read.ts";
-import { type FlagValues, nodeFlags } from "../settings/table.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { nodeFlags } from "../settings/table.ts";
+import { defineCommand } from "./index.ts";
 
 const uninstallFlags = {
   stateDir: nodeFlags.stateDir,
@@ -24,21 +22,14 @@ const uninstallFlags = {
   dryRun: onOff("Only print what would be removed"),
   yes: onOff("Do not ask"),
 };
-type UninstallFlags = FlagValues<typeof uninstallFlags>;
 
-export const uninstallCommand = buildCommand<UninstallFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: uninstallFlags,
-    aliases: { y: "yes" },
-  },
-  func: async function ({ purge = false, force, dryRun, yes, ...flags }) {
-    const settings = await resolveSettings(flags, this.io);
-    const asked = { force: force ?? false, dryRun: dryRun ?? false, yes: yes ?? false };
-    const uid = process.getuid?.() ?? 0;
-    const ownNode = settings.noKube ? undefined : ownNodeOf(settings, this.io);
-    const options = { ...hookOptions(settings, asked, this.io), purge, uid, ...(ownNode && { ownNode }) };
-    this.finish(await runUninstall(options, this.io));
+export const uninstallCommand = defineCommand({
+  flags: uninstallFlags,
+  aliases: { y: "yes" },
+  run: async ({ purge = false, ...flags }, io) => {
+    const { settings, ...options } = await hookOptions(flags, io);
+    const ownNode = settings.noKube ? undefined : ownNodeOf(settings, io);
+    return await runUninstall({ ...options, purge, uid: process.getuid?.() ?? 0, ownNode }, io);
   },
 });
 

@@ -1,23 +1,22 @@
-import { buildCommand } from "@stricli/core";
 import { formatDocument } from "../../report/output.ts";
 import { ExitCode } from "../io.ts";
 import { parseGiven } from "../settings/read.ts";
 import { NODE, nodeFlags } from "../settings/table.ts";
 import { COMMIT, VERSION } from "../version.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
-export const versionCommand = buildCommand<{ readonly output?: string }, [], Context>({
-  docs: NO_BRIEF,
-  parameters: { flags: { output: nodeFlags.output }, aliases: { o: "output" } },
-  func: async function ({ output }) {
+export const versionCommand = defineCommand({
+  flags: { output: nodeFlags.output },
+  aliases: { o: "output" },
+  run: async ({ output }, io) => {
     const format = parseGiven(NODE.output, { value: output ?? NODE.output.byDefault, from: "--output" });
     const engine = process.versions["bun"] === undefined ? `node ${process.version}` : `bun ${process.versions["bun"]}`;
     const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
-    this.io.stdout(
+    io.stdout(
       format === "table"
         ? `unghost ${VERSION} (commit ${COMMIT}, ${engine}, ${platform})\n`
         : await formatDocument({ version: VERSION, commit: COMMIT, engine, platform }, format),
     );
-    this.finish(ExitCode.ok);
+    return ExitCode.ok;
   },
 });

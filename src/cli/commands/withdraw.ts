@@ -1,4 +1,3 @@
-import { buildCommand } from "@stricli/core";
 import { withdraw } from "../../agent/kube/withdraw.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
 import { withApi } from "../../kube/with-api.ts";
@@ -6,7 +5,7 @@ import { ExitCode, type Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type FlagValues, nodeFlags } from "../settings/table.ts";
-import { type Context, NO_BRIEF } from "./index.ts";
+import { defineCommand } from "./index.ts";
 
 const withdrawFlags = {
   namespace: text("Namespace of the agents (default unghost)", "NAME"),
@@ -14,23 +13,15 @@ const withdrawFlags = {
   config: nodeFlags.config,
   timeout: nodeFlags.timeout,
 };
-export type WithdrawFlags = FlagValues<typeof withdrawFlags>;
+type WithdrawFlags = FlagValues<typeof withdrawFlags>;
 
-export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
-  docs: NO_BRIEF,
-  parameters: {
-    flags: withdrawFlags,
-  },
-  func: async function (flags) {
-    this.finish(await runWithdraw(flags, this.io));
-  },
-});
+export const withdrawCommand = defineCommand({ flags: withdrawFlags, run: runWithdraw });
 
 const REQUESTS_MS = 60_000;
 const WAIT_MS = 120_000;
 
 /** For uninstalling a chart or a manifest: agents cannot know whether they are stopped permanently. */
-export async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
+async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
   const { kubeconfig, hostRoot } = await resolveSettings(flags, io);
   const openCluster = clusterOpener({ root: hostRoot, kubeconfig, env: io.env });
   try {

@@ -3,7 +3,8 @@ import { dirname } from "node:path";
 import * as v from "valibot";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bootProc } from "../../../lab/simulated/proc-files.ts";
-import { runScanOffline, type ScanOfflineFlags } from "../../../src/cli/commands/scan-offline.ts";
+import type { ScanFlags } from "../../../src/cli/commands/scan.ts";
+import { runScanOffline } from "../../../src/cli/commands/scan-offline.ts";
 import { NodeReportSchema } from "../../../src/report/node-report.ts";
 import { type Tree, writeBolt } from "../../node/bolt/write-bolt.ts";
 import { metadataTree, sandboxContainer } from "../../node/metadata-tree.ts";
@@ -23,7 +24,7 @@ function put(content: Uint8Array | Tree): void {
   writeFileSync(path, content instanceof Uint8Array ? content : writeBolt(content));
 }
 
-async function scan(flags: Partial<ScanOfflineFlags> = {}) {
+async function scan(flags: ScanFlags = {}) {
   let stdout = "";
   const io = {
     stdout: (text: string) => {
