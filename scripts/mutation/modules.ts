@@ -25,7 +25,7 @@ function filesOf(patterns: readonly string[]): readonly string[] {
 export const MODULES: readonly MutatedModule[] = [
   {
     name: "liveness",
-    sources: ["src/evidence/liveness.ts", "src/evidence/stored.ts", "src/heal/proof/prove.ts"],
+    sources: ["src/evidence/liveness.ts", "src/heal/proof/prove.ts"],
     tests: ["test/evidence/{liveness,reference,stored}*.test.ts", "test/heal/proof/prove.test.ts"],
   },
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },

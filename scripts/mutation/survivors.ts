@@ -18,7 +18,7 @@ const UNSEEN_SYNC =
 
 export const EQUIVALENT: readonly Equivalent[] = [
   { file: "src/heal/proof/prove.ts", change: '"the runtime is not containerd" -> ""', reason: REASON_UNUSED },
-  { file: "src/evidence/stored.ts", change: '"the runtime does not run" -> ""', reason: REASON_UNUSED },
+  { file: "src/evidence/liveness.ts", change: '"the runtime does not run" -> ""', reason: REASON_UNUSED },
   { file: "src/evidence/liveness.ts", change: '[] -> ["Stryker was here"]', reason: NO_SUCH_ID },
   { file: "src/plan/policy.ts", change: "createdAt !== ZERO_TIME -> true", reason: NEVER_NEWEST },
   {

@@ -1,6 +1,6 @@
 import type { RefusedRecords, SameName } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
-import { livenessOfStored } from "../evidence/stored.ts";
+import { livenessOfStored } from "../evidence/liveness.ts";
 import type { Source } from "../host/source.ts";
 import type { MetadataFile } from "../node/types/offline.ts";
 import type { ProcessFacts } from "../node/types/runtime.ts";

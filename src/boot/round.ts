@@ -119,7 +119,6 @@ function brokenCaches({ cni, boot }: Snapshot): readonly Finding[] {
           subject: { type: "file", path: file.path, sandboxId: file.sandboxId },
           summary: "no removal of its sandbox can succeed",
           evidence: [{ source: "cni", fact: brokenInWords(file) }],
-          blocks: [],
           cure: [stepToQuarantine(file)],
         }),
       ),

@@ -91,8 +91,6 @@ function detectOffline({ path, damage, isEmpty, records }: MetadataFile): readon
         summary:
           "the database has no bytes at all: the runtime begins again, and knows no pod, container or image of before",
         evidence: [{ source: "metadata file", fact: `${path} is empty` }],
-        blocks: [],
-        cure: [],
       },
     ];
   }
@@ -104,7 +102,6 @@ function detectOffline({ path, damage, isEmpty, records }: MetadataFile): readon
       summary: `the database does not check out: the runtime crashes when it reads the bad part; ${records.length} records can still be read`,
       evidence: metadataEvidence(damage.map(damageInWords)),
       blocks: [NEXT_START],
-      cure: [],
     },
   ];
 }

@@ -103,7 +103,6 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         "every new pod and every removal on this node",
         ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
       ],
-      cure: [],
       explains: [...halfMade.map(({ sandbox }) => sandbox.id), ...leaked.map(({ id }) => id)],
     },
   ];

@@ -1,7 +1,7 @@
 import type { Detected } from "../evidence/finding.ts";
-import { replaysOf } from "../evidence/sandbox-detected.ts";
+import { replaysOf, stepToMoveOrphan } from "../evidence/sandbox-detected.ts";
 import { evidenceOfAbsence, unknownIds } from "../evidence/unknown-ids.ts";
-import type { NodeView } from "../evidence/view.ts";
+import { cacheFilesOf, type NodeView } from "../evidence/view.ts";
 import type { FailureClass } from "./failure-class.ts";
 
 export const cniCacheFilesOrphaned: FailureClass = {
@@ -47,9 +47,7 @@ export const cniCacheFilesOrphaned: FailureClass = {
  */
 function detect(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {
-    const files = [...about.results, about.multus, about.flannel]
-      .filter((file) => file !== undefined)
-      .filter(({ health }) => health !== "odd");
+    const files = cacheFilesOf(about).filter(({ health }) => health !== "odd");
     const [first] = files;
     if (first === undefined || about.leases.length > 0) return [];
     return [
@@ -64,11 +62,7 @@ function detect(view: NodeView): readonly Detected[] {
           ...files.map((file) => ({ source: "cni", fact: `${file.path} names ${id}` })),
           ...evidenceOfAbsence(view),
         ],
-        blocks: [],
-        cure: [
-          ...replaysOf(id, about.results),
-          ...files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" }) as const),
-        ],
+        cure: [...replaysOf(id, about.results), ...files.map(stepToMoveOrphan)],
       } satisfies Detected,
     ];
   });

@@ -139,7 +139,6 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
       evidence: [stateEvidence(daemon, view), ...calls.slice(0, MAX_NAMED).map(callEvidence), ...quoted(failures)],
       blocks: pods.length === 0 ? [] : [podsInWords(pods)],
       blockedPods: pods,
-      cure: [],
       // Between two of kubelet's attempts no call waits, but the next one fails as well.
       explains: [
         ...calls.map(({ sandboxId }) => sandboxId),

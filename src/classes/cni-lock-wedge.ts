@@ -8,6 +8,7 @@ import {
   podsInWords,
   podsWaitingForNetwork,
 } from "../evidence/reports.ts";
+import { hungProcess } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import type { NamedPod } from "../node/types/ids.ts";
@@ -115,11 +116,7 @@ function detect(view: NodeView): readonly Detected[] {
         {
           kind: "free-cni-lock",
           ...nodeInCluster(view),
-          holders: holders.map(({ pid, startedSecondsAfterBoot, sandboxId }) => ({
-            pid,
-            startedSecondsAfterBoot,
-            sandboxId,
-          })),
+          holders: holders.map(hungProcess),
         },
       ],
       explains: holders.map(({ sandboxId }) => sandboxId),

@@ -118,7 +118,6 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         "every new pod and every removal on this node that needs a pod network",
         ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
       ],
-      cure: [],
       explains: halfMade.map(({ sandbox }) => sandbox.id),
     },
   ];

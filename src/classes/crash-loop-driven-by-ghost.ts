@@ -87,7 +87,6 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
       ...kernelEvidence(valueOr(view.snapshot.kernel ?? NOT_READ, undefined)),
     ],
     blocks: [...pods].map((name) => `pod ${name}`),
-    cure: [],
   };
 }
 

@@ -8,10 +8,10 @@ import {
   wasNeverCreated,
 } from "../evidence/ending.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
+import { livenessOfStored } from "../evidence/liveness.ts";
 import { isKubeletAlive, isTerminating } from "../evidence/pod-presence.ts";
 import { removalReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
-import { livenessOfStored } from "../evidence/stored.ts";
 import { MAX_LISTED, storedSandboxes } from "../evidence/stored-records.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -164,8 +164,6 @@ function detectOffline(file: MetadataFile, facts: OfflineFacts): readonly Detect
       subject: { type: "node", path: file.path },
       summary: `${back.length === 1 ? "1 stored sandbox is" : `${back.length} stored sandboxes are`} dead and not taken down: the next start of the runtime brings them back NotReady, with their names taken`,
       evidence,
-      blocks: [],
-      cure: [],
     },
   ];
 }

@@ -1,8 +1,9 @@
 import type { Detected } from "../evidence/finding.ts";
 import { oldestOfEachSandbox } from "../evidence/locks.ts";
 import { cniContext, runtimeUnreachable } from "../evidence/runtime-reports.ts";
+import { hungProcess } from "../evidence/step.ts";
 import { recordsComeFirst } from "../evidence/unknown-ids.ts";
-import type { NodeView } from "../evidence/view.ts";
+import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { PluginOrigin, PluginProcess } from "../node/types/runtime.ts";
@@ -117,14 +118,7 @@ function detect(view: NodeView): readonly Detected[] {
           { source: "processes", fact: `pid ${plugin.pid} is root's and ${ORIGIN_WORDS[plugin.origin]}` },
         ],
         blocks: pod ? [`pod ${pod.namespace}/${pod.name} cannot be torn down`] : [],
-        cure: [
-          {
-            kind: "end-process",
-            pid: plugin.pid,
-            startedSecondsAfterBoot: plugin.startedSecondsAfterBoot,
-            sandboxId: plugin.sandboxId,
-          },
-        ],
+        cure: [{ kind: "end-process", ...hungProcess(plugin) }],
       } satisfies Detected;
     });
 }
@@ -140,7 +134,7 @@ const ORIGIN_WORDS = {
  * last (containerd 1.6); then the runtime itself must have started the plugin.
  */
 function isOfOurSandbox({ sandboxId, origin }: PluginProcess, view: NodeView): boolean {
-  const { sandbox, record, storeRecord } = view.about(sandboxId);
-  if (sandbox !== undefined || record !== undefined || storeRecord !== undefined) return true;
+  const about = view.about(sandboxId);
+  if (about.sandbox !== undefined || isRecorded(about)) return true;
   return origin === "runtime" && !recordsComeFirst(view);
 }

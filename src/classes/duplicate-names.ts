@@ -1,7 +1,6 @@
 import type { Detected } from "../evidence/finding.ts";
-import type { Liveness } from "../evidence/liveness.ts";
+import { type Liveness, livenessOfStored } from "../evidence/liveness.ts";
 import { signInWords } from "../evidence/liveness-words.ts";
-import { livenessOfStored } from "../evidence/stored.ts";
 import { createdInWords, metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
 import type { Source } from "../host/source.ts";
 import { parseSandboxName } from "../node/types/ids.ts";
@@ -159,7 +158,6 @@ function duplicateFound(
       ),
     ),
     blocks: [NEXT_START],
-    cure: [],
   };
 }
 

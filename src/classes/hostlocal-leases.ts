@@ -1,6 +1,7 @@
 import type { Detected } from "../evidence/finding.ts";
+import { leaseRefs, stepToMoveOrphan } from "../evidence/sandbox-detected.ts";
 import { evidenceOfAbsence, unknownIds } from "../evidence/unknown-ids.ts";
-import type { NodeView } from "../evidence/view.ts";
+import { cacheFilesOf, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { AddressLease } from "../node/types/cni.ts";
 import type { FailureClass } from "./failure-class.ts";
@@ -148,13 +149,8 @@ function detectLeases(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {
     const [first] = about.leases;
     if (first === undefined) return [];
-    const leases = about.leases.map(({ network, path, address, owner }) => ({
-      network,
-      path,
-      address,
-      interfaceName: owner?.interfaceName ?? "",
-    }));
-    const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+    const leases = leaseRefs(about);
+    const files = cacheFilesOf(about);
     const addresses = leases.map(({ address }) => address).join(", ");
     return [
       {
@@ -167,10 +163,7 @@ function detectLeases(view: NodeView): readonly Detected[] {
           ...files.map((file) => ({ source: "cni", fact: `${file.path} is left of it, too` })),
         ],
         blocks: [`${leases.length === 1 ? "an address" : "addresses"} of network ${first.network}`],
-        cure: [
-          { kind: "release-addresses", sandboxId: id, leases },
-          ...files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" }) as const),
-        ],
+        cure: [{ kind: "release-addresses", sandboxId: id, leases }, ...files.map(stepToMoveOrphan)],
       } satisfies Detected,
     ];
   });

@@ -79,8 +79,6 @@ function detect(view: NodeView): readonly Detected[] {
         seen,
         { source: "kubernetes", fact: `no pod of this node has the uid ${uid} (asked: ${kubernetes.source})` },
       ],
-      blocks: [],
-      cure: [],
     }));
 }
 

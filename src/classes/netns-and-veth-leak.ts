@@ -72,7 +72,6 @@ function detect(view: NodeView): readonly Detected[] {
               fact: inode === undefined ? "nothing is mounted there" : `no process is in net:[${inode}]`,
             },
           ],
-          blocks: [],
           cure: [{ kind: "remove-netns", path, inode }],
         }) satisfies Detected,
     );

@@ -82,7 +82,6 @@ function detect(view: NodeView): readonly Detected[] {
               },
             ],
             blocks: ["the next start of the runtime"],
-            cure: [],
           }) satisfies Detected,
       );
   });

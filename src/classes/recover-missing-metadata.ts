@@ -83,7 +83,6 @@ function detectOffline(file: MetadataFile, { containerdVersion: version }: Offli
       { source: "metadata file", fact: "no container record has its id" },
     ],
     blocks: isFatal ? [NEXT_START] : [],
-    cure: [],
   }));
 }
 

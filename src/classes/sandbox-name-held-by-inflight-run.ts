@@ -2,8 +2,8 @@ import type { Detected, Evidence } from "../evidence/finding.ts";
 import { isHeldInCluster } from "../evidence/pod-presence.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import { creationsUnderWay, isCreationDue } from "../evidence/sandbox-creations.ts";
-import type { Step } from "../evidence/step.ts";
-import type { NodeView } from "../evidence/view.ts";
+import { hungProcess, type Step } from "../evidence/step.ts";
+import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
@@ -130,20 +130,13 @@ function heldBy(
       pid: plugin?.pid,
     },
     summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
-    evidence: [
-      ...evidenceOf(plugin, lockedName),
-      ...recordEvidence(about.record !== undefined || about.storeRecord !== undefined),
-    ],
+    evidence: [...evidenceOf(plugin, lockedName), ...recordEvidence(isRecorded(about))],
     blocks: [blocked(plugin, pod, name)],
     blockedPods: [pod ?? plugin?.pod].flatMap((who) => who ?? []),
-    cure: plugin === undefined ? remade : [endProcess(plugin)],
+    cure: plugin === undefined ? remade : [{ kind: "end-process", ...hungProcess(plugin) }],
     ...(remade.length === 0 ? {} : { attended: RECREATE_BY_CONSENT }),
   };
   return [found];
-}
-
-function endProcess({ pid, startedSecondsAfterBoot, sandboxId }: PluginProcess): Step {
-  return { kind: "end-process", pid, startedSecondsAfterBoot, sandboxId };
 }
 
 function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | undefined): Evidence[] {

@@ -83,7 +83,6 @@ function detect(view: NodeView): readonly Detected[] {
             { source: "containerd", fact: "no record has that id" },
             { source: "cri", fact: "the runtime lists no such sandbox" },
           ],
-          blocks: [],
           cure: [
             {
               kind: "end-process",

@@ -1,6 +1,6 @@
 import type { Detected } from "../evidence/finding.ts";
 import { isSettled } from "../evidence/pod-presence.ts";
-import type { NodeView } from "../evidence/view.ts";
+import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { isFullId } from "../node/types/ids.ts";
 import type { FailureClass } from "./failure-class.ts";
 
@@ -51,7 +51,7 @@ function detect(view: NodeView): readonly Detected[] {
       // Since 2.1 a sandbox's lease has its id; all other leases belong to pulls and snapshots in progress.
       if (!isFullId(id)) return false;
       const about = view.about(id);
-      const isKnown = about.sandbox !== undefined || about.record !== undefined || about.storeRecord !== undefined;
+      const isKnown = about.sandbox !== undefined || isRecorded(about);
       return !isKnown && about.plugins.length === 0 && createdAt !== undefined && isSettled(createdAt, view);
     })
     .map(
@@ -64,7 +64,6 @@ function detect(view: NodeView): readonly Detected[] {
             { source: "containerd", fact: `lease ${id} exists, no sandbox or record has that id` },
             { source: "cri", fact: "the runtime lists no such sandbox" },
           ],
-          blocks: [],
           cure: [{ kind: "delete-lease", leaseId: id }],
         }) satisfies Detected,
     );

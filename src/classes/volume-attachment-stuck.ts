@@ -104,7 +104,6 @@ function detect(view: NodeView): readonly Detected[] {
         evidence: facts.map((fact) => ({ source: "kubernetes", fact })),
         blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
         blockedPods: namedPods(pods),
-        cure: [],
         untreatable: isHeld
           ? "a pod that uses it is opted out by unghost.dev/ignore"
           : adviceOn(attachment, observedAt),

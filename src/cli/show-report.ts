@@ -3,8 +3,7 @@ import { classById } from "../classes/index.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { oneLine } from "../report/one-line.ts";
 import { formatDocument, OUTPUT_FORMATS, type OutputFormat } from "../report/output.ts";
-import { renderNames, renderTable, type TableOptions } from "../report/table.ts";
-import { renderProblems } from "../report/verdict-line.ts";
+import { renderNames, renderProblems, renderTable, type TableOptions } from "../report/table.ts";
 import { ExitCode, type Io, wantsColour } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";
 

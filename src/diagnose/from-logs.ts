@@ -122,6 +122,8 @@ export function toFinding(
   return {
     id: `${failureClass.id}/${subjectKey(detected.subject)}`,
     class: failureClass.id,
+    blocks: [],
+    cure: [],
     ...detected,
     treatment: { automatic: mode === "automatic" && attended === undefined, reversible, steps: attended ?? steps },
   };

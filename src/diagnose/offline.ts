@@ -1,6 +1,6 @@
 import { classes } from "../classes/index.ts";
 import type { Finding, Verdict } from "../evidence/finding.ts";
-import { livenessOfStored } from "../evidence/stored.ts";
+import { livenessOfStored } from "../evidence/liveness.ts";
 import { storedSandboxes } from "../evidence/stored-records.ts";
 import { type DiagnosisPolicy, viewOf } from "../evidence/view.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";

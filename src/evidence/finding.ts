@@ -22,7 +22,7 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
   /** What is blocked, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
-  /** All blocked pods. */
+  /** All blocked pods; `blocks` may name only the first ones. */
   readonly blockedPods?: readonly NamedPod[];
   readonly treatment: Treatment;
   /** The steps that remove the obstacle. The plan decides about stopping and removing the sandbox itself. */
@@ -38,18 +38,11 @@ export interface Finding {
 }
 
 /** The result of a class; diagnose() adds the class's name and treatment to make it a finding. */
-export interface Detected {
-  readonly severity: Severity;
-  readonly subject: Subject;
-  readonly summary: string;
-  readonly evidence: readonly Evidence[];
-  readonly blocks: readonly string[];
-  /** All blocked pods; `blocks` may name only the first ones. */
-  readonly blockedPods?: readonly NamedPod[];
-  readonly cure: readonly Step[];
+export interface Detected
+  extends Pick<Finding, "severity" | "subject" | "summary" | "evidence" | "blockedPods" | "untreatable">,
+    Partial<Pick<Finding, "blocks" | "cure">> {
   /** Other stuck or leaked sandboxes with the same cause: they get no findings of their own. */
   readonly explains?: readonly SandboxId[];
-  readonly untreatable?: string;
   /** Steps that need consent, in a class that is otherwise automatic. */
   readonly attended?: readonly string[];
 }

@@ -1,4 +1,5 @@
-import type { Source } from "../host/source.ts";
+import { absent, type Source } from "../host/source.ts";
+import type { StoredRecords } from "../node/types/offline.ts";
 import type { ContainerdFacts, ProcessFacts, ShimProcess, Task } from "../node/types/runtime.ts";
 
 /** The sources of signs of life. */
@@ -170,3 +171,15 @@ export function referenceTo(id: string, { isListed, containerd, processes }: Ref
   if (othersIds?.has(id)) return "other-runtime";
   return byContainer.has(id) ? "process" : undefined;
 }
+
+/** Liveness of a stored sandbox or container while its runtime does not run: then only processes can show it. */
+export function livenessOfStored(
+  id: string,
+  { records }: Pick<StoredRecords, "records">,
+  processes: Source<ProcessFacts>,
+): Liveness {
+  const containerIds = records.filter(({ container }) => container?.sandboxId === id).map((record) => record.id);
+  return livenessOf({ id, cri: absent(DOWN), containerIds }, nodeSigns(absent(DOWN), processes));
+}
+
+const DOWN = "the runtime does not run";

@@ -8,7 +8,7 @@ import { namesHeldInLogs, oldestOfEachSandbox } from "./locks.ts";
 import type { ReportedCode } from "./pending.ts";
 import { type CallReport, callReports } from "./reports.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
-import type { NodeView } from "./view.ts";
+import { isRecorded, type NodeView } from "./view.ts";
 
 /** A sandbox whose creation is in flight: it holds its name, and the runtime does not list it yet. */
 export interface Creation {
@@ -54,11 +54,11 @@ export function keptWhileCreated(view: NodeView): readonly Kept[] {
 }
 
 function isInFlight(id: SandboxId, pluginRuns: boolean, view: NodeView): boolean {
-  const { sandbox, record, storeRecord } = view.about(id);
-  const recorded = record !== undefined || storeRecord !== undefined;
+  const about = view.about(id);
+  const recorded = isRecorded(about);
   // A daemon started by a plugin keeps the environment of that call forever, and blocks nothing.
   if (!recorded && recordsComeFirst(view)) return false;
-  return holderOf({ listed: sandbox?.state, recorded, pluginRuns }) === "in-flight";
+  return holderOf({ listed: about.sandbox?.state, recorded, pluginRuns }) === "in-flight";
 }
 
 function ageOfRecord(id: SandboxId, view: NodeView): number {

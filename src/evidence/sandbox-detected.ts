@@ -3,9 +3,9 @@ import { type SandboxId, sandboxName } from "../node/types/ids.ts";
 import type { Runtime } from "../node/types/runtime.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Detected, Evidence, Severity } from "./finding.ts";
-import type { Step } from "./step.ts";
+import type { LeaseRef, Step } from "./step.ts";
 import { containerdBehaviour, crioBehaviour } from "./versions.ts";
-import type { NodeView } from "./view.ts";
+import type { AboutId, NodeView } from "./view.ts";
 
 /** A finding about one dead sandbox: first its proof of death, then the evidence of this class. */
 export function sandboxDetected(
@@ -61,6 +61,20 @@ export function brokenInWords(file: BrokenFile): string {
 
 export function stepToQuarantine(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
+}
+
+/** What is left of the cache of a sandbox that is gone. */
+export function stepToMoveOrphan({ path }: ScratchFile): Step {
+  return { kind: "quarantine-file", path, health: "orphaned" };
+}
+
+export function leaseRefs({ leases }: AboutId): readonly LeaseRef[] {
+  return leases.map(({ network, path, address, owner: { interfaceName } }) => ({
+    network,
+    path,
+    address,
+    interfaceName,
+  }));
 }
 
 /** The sandboxes of which a plugin's own file cannot be parsed. */

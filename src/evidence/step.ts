@@ -61,10 +61,15 @@ interface StepData {
   "delete-record": { readonly record: string; readonly store: "containers" | "sandboxes" };
 }
 
-interface HungProcess {
+export interface HungProcess {
   readonly pid: number;
   readonly startedSecondsAfterBoot: number;
   readonly sandboxId: SandboxId;
+}
+
+/** Without what only diagnosis knows of the process. */
+export function hungProcess({ pid, startedSecondsAfterBoot, sandboxId }: HungProcess): HungProcess {
+  return { pid, startedSecondsAfterBoot, sandboxId };
 }
 
 /** One host-local address, by the file that holds it. */
@@ -84,7 +89,7 @@ export type Disruption = "always" | "in-bulk" | "never";
 
 interface StepDefinition<Kind extends StepKind> {
   /** What it changes: the module of heal/steps/ that carries it out, and declares what it needs. */
-  readonly area: "sandboxes" | "files" | "processes" | "pods" | "networks" | "records";
+  readonly area: "sandboxes" | "files" | "processes" | "pods" | "networks";
   readonly words: {
     readonly planned: (step: StepOf<Kind>) => string;
     /** Undefined for steps that only wait. */
@@ -334,7 +339,7 @@ const DEFINITIONS = {
   },
   // While the node has no runtime there is nothing to disrupt.
   "delete-record": {
-    area: "records",
+    area: "sandboxes",
     words: {
       planned: () => "delete the record",
       done: () => "deleted the record",

@@ -3,7 +3,7 @@ import { isFullId, type SandboxId } from "../node/types/ids.ts";
 import { predatesStart } from "./ending.ts";
 import type { Evidence } from "./finding.ts";
 import { containerdBehaviour } from "./versions.ts";
-import type { AboutId, NodeView } from "./view.ts";
+import { type AboutId, cacheFilesOf, isRecorded, type NodeView } from "./view.ts";
 
 /** An id that only files contain: neither the runtime nor a process has it. */
 export interface UnknownId {
@@ -41,9 +41,8 @@ export function evidenceOfAbsence({ snapshot }: NodeView): readonly Evidence[] {
 }
 
 function isCarriedByFilesOnly(about: AboutId): boolean {
-  const isKnown = about.record !== undefined || about.storeRecord !== undefined;
   const lives = about.plugins.length > 0 || about.shims.length > 0 || about.pids.length > 0;
-  return !isKnown && !lives && about.containers.length === 0;
+  return !isRecorded(about) && !lives && about.containers.length === 0;
 }
 
 /**
@@ -63,7 +62,7 @@ export function recordsComeFirst({ snapshot }: NodeView): boolean {
 function mayBeInFlight(about: AboutId, view: NodeView): boolean {
   if (recordsComeFirst(view) && !daemonMayWriteLate(about, view)) return false;
   const { snapshot, policy } = view;
-  const files = [...about.results, ...about.leases, about.multus, about.flannel].filter((file) => file !== undefined);
+  const files = [...about.leases, ...cacheFilesOf(about)];
   const youngest = Math.max(...files.map((file) => file.modifiedAt.getTime()));
   const isYoung = snapshot.observedAt.getTime() - youngest < policy.inflightGraceMs;
   return isYoung && !isFromBeforeBoot(youngest, view);

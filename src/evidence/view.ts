@@ -77,6 +77,16 @@ export interface AboutId {
   readonly pids: readonly number[];
 }
 
+/** The files in which CNI plugins and libcni keep what DEL needs. */
+export function cacheFilesOf({ results, multus, flannel }: AboutId): readonly ScratchFile[] {
+  return [...results, multus, flannel].filter((file) => file !== undefined);
+}
+
+/** containerd has a record of it, in either of its stores. */
+export function isRecorded({ record, storeRecord }: AboutId): boolean {
+  return record !== undefined || storeRecord !== undefined;
+}
+
 type OwnedLease = AddressLease & { readonly network: string; readonly owner: NonNullable<AddressLease["owner"]> };
 
 const NOTHING: AboutId = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };

@@ -159,7 +159,6 @@ const AREAS: { readonly [Area in StepArea]: () => Promise<Runs<Area>> } = {
   processes: async () => (await import("./steps/processes.ts")).PROCESS_STEPS,
   pods: async () => (await import("./steps/pods.ts")).POD_STEPS,
   networks: async () => (await import("./steps/networks.ts")).NETWORK_STEPS,
-  records: async () => (await import("./steps/records.ts")).RECORD_STEPS,
 };
 
 /** Executes one step. An error of the runtime is a result, not an exception. */

@@ -4,10 +4,17 @@ import { toFinding } from "../diagnose/from-logs.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
-import { isBroken, replaysOf, sandboxDetected, stepToQuarantine } from "../evidence/sandbox-detected.ts";
+import {
+  isBroken,
+  leaseRefs,
+  replaysOf,
+  sandboxDetected,
+  stepToMoveOrphan,
+  stepToQuarantine,
+} from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import { multusVariant } from "../evidence/versions.ts";
-import type { AboutId, NodeView } from "../evidence/view.ts";
+import { type AboutId, cacheFilesOf, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../node/types/ids.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
@@ -18,19 +25,15 @@ import type { Sandbox } from "../node/types/runtime.ts";
  */
 export function obstaclesOf({ cure }: Finding, sandbox: Sandbox, about: AboutId, view: NodeView): readonly Step[] {
   const named = new Set(cure.map(keyOf));
-  const others = [...brokenFiles(about), ...lostMultusCache(sandbox, about, view)];
+  const others = [
+    ...cacheFilesOf(about).filter(isBroken).map(stepToQuarantine),
+    ...lostMultusCache(sandbox, about, view),
+  ];
   return [...others.filter((step) => !named.has(keyOf(step))), ...cure];
 }
 
 function keyOf(step: Step): string {
   return step.kind === "quarantine-file" ? `${step.kind} ${step.path}` : step.kind;
-}
-
-function brokenFiles({ results, multus, flannel }: AboutId): readonly Step[] {
-  return [...results, multus, flannel]
-    .filter((file) => file !== undefined)
-    .filter(isBroken)
-    .map(stepToQuarantine);
 }
 
 /**
@@ -52,18 +55,10 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
  */
 export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[] {
   const steps: Step[] = [];
-  const leases = about.leases.map(({ network, path, address, owner }) => ({
-    network,
-    path,
-    address,
-    interfaceName: owner.interfaceName,
-  }));
+  const leases = leaseRefs(about);
   if (leases.length > 0) steps.push({ kind: "release-addresses", sandboxId, leases });
-  const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
   steps.push(...replaysOf(sandboxId, about.results));
-  for (const file of files) {
-    if (file.health === "ok") steps.push({ kind: "quarantine-file", path: file.path, health: "orphaned" });
-  }
+  for (const file of cacheFilesOf(about)) if (file.health === "ok") steps.push(stepToMoveOrphan(file));
   return steps;
 }
 

@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import { VERDICTS } from "../evidence/finding.ts";
 import { PENDING_REASONS, REPORTED_CODES } from "../evidence/pending.ts";
-import { SINCE_SOURCES } from "./impact.ts";
 
 /**
  * The report that users script against. This schema is the contract: the published JSON Schema is generated from it.
@@ -34,6 +33,20 @@ const SubjectSchema = v.object({
   path: v.optional(v.string()),
   pid: v.optional(v.pipe(v.number(), v.integer())),
 });
+
+/** The best source that the node has. */
+export const SINCE_SOURCES = [
+  /** The start of the hung process. */
+  "process",
+  /** The runtime found it dead when it started. */
+  "runtime-start",
+  /** Its last container ended, or it was created, in this boot. */
+  "last-sign",
+  /** It died before this boot, at an unknown time: since the boot is a minimum. */
+  "boot",
+  /** The file, network namespace or lease was written. */
+  "written",
+] as const;
 
 const FindingSchema = v.object({
   id: v.string(),

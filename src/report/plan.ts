@@ -13,7 +13,7 @@ import {
 } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { shortAction, stepWords } from "./step-words.ts";
-import { renderProblems } from "./verdict-line.ts";
+import { renderProblems } from "./table.ts";
 import { countByKind, type Paint, paint, subjectInWords, type TextOptions, wrap } from "./words.ts";
 
 /** The context of the plan. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { livenessOfStored } from "../../src/evidence/stored.ts";
+import { livenessOfStored } from "../../src/evidence/liveness.ts";
 import { failed, read } from "../../src/host/source.ts";
 import type { StoredContainer } from "../../src/node/types/offline.ts";
 import type { ProcessFacts } from "../../src/node/types/runtime.ts";

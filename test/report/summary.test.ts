@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NodeReport } from "../../src/report/node-report.ts";
-import { renderSummary } from "../../src/report/verdict-line.ts";
+import { renderSummary } from "../../src/report/table.ts";
 import { HEALTHY } from "../support/node-report.ts";
 
 const OPTIONS = { colour: false, columns: 100, verbose: false };

@@ -14,8 +14,7 @@ import { buildReport, healingReport, planReport, problemsIn } from "../../report
 import { formatDocument } from "../../report/output.ts";
 import { type PlanOptions, planSubject, renderPlan } from "../../report/plan.ts";
 import { progress } from "../../report/progress.ts";
-import { renderNames } from "../../report/table.ts";
-import { renderSummary, selectedWords } from "../../report/verdict-line.ts";
+import { renderNames, renderSummary, selectedWords } from "../../report/table.ts";
 import { inLines } from "../../report/words.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { askYesNo, ExitCode, type Io, wantsColour } from "../io.ts";

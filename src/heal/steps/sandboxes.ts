@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
+import type { StepOf } from "../../evidence/step.ts";
 import { pollUntil } from "../../host/poll.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
@@ -155,9 +156,31 @@ export async function deleteLease(leaseId: string, finding: Finding, tools: Step
   });
 }
 
+const CALL_MS = 30_000;
+
+/** Through containerd's own API: no record is edited behind its back. */
+async function deleteRecord(
+  { record, store }: StepOf<"delete-record">,
+  finding: Finding,
+  tools: StepTools,
+): Promise<StepResult> {
+  const opened = await tools.records?.open(tools);
+  if (opened?.kind !== "open") {
+    return failed(reason("runtime-error", opened?.reason ?? "no runtime was started over these records"));
+  }
+  const { containerd, copy } = opened;
+  return await journaled(tools, finding, { kind: "delete-record", record, copy }, async () => {
+    const call = { timeoutMs: CALL_MS };
+    if (store === "containers") await containerd.deleteContainer(record, call);
+    else await containerd.deleteSandbox(record, call);
+    return { kind: "done" };
+  });
+}
+
 export const SANDBOX_STEPS = {
   "await-kubelet": ({ sandboxId }, _finding, tools) => awaitKubelet(sandboxId, tools),
   "stop-sandbox": ({ sandboxId }, finding, tools) => stopSandbox(sandboxId, finding, tools),
   "remove-sandbox": ({ sandboxId }, finding, tools) => removeSandbox(sandboxId, finding, tools),
+  "delete-record": deleteRecord,
   "delete-lease": ({ leaseId }, finding, tools) => deleteLease(leaseId, finding, tools),
 } satisfies Runs<"sandboxes">;

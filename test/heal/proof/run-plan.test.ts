@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { runPlan } from "../../../src/heal/pipeline.ts";
 import { removalVerifier } from "../../../src/heal/proof/runtime-access.ts";
 import { stormBrake } from "../../../src/heal/proof/storm-brake.ts";
-import { runPlan } from "../../../src/heal/run-plan.ts";
 import type { CniConfig, MultusConfig } from "../../../src/node/types/cni.ts";
 import { sandboxId } from "../../../src/node/types/ids.ts";
 import type { PlannedAction } from "../../../src/plan/plan.ts";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { recordStore } from "../../../src/heal/proof/record-store.ts";
-import { RECORD_STEPS } from "../../../src/heal/steps/records.ts";
+import { SANDBOX_STEPS } from "../../../src/heal/steps/sandboxes.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
@@ -26,7 +26,7 @@ async function deleted(store: "containers" | "sandboxes", answer: () => Promise<
   return {
     ...(await journalOf(
       fixture,
-      RECORD_STEPS["delete-record"](step, FINDING, fakeTools(fixture, { tools: { records } })),
+      SANDBOX_STEPS["delete-record"](step, FINDING, fakeTools(fixture, { tools: { records } })),
     )),
     asked,
   };
@@ -55,7 +55,7 @@ test("fails without a runtime over the records, and journals nothing", async () 
   const step = { kind: "delete-record", record: "x", store: "containers" } as const;
   const { result, history } = await journalOf(
     fixture,
-    RECORD_STEPS["delete-record"](step, FINDING, fakeTools(fixture)),
+    SANDBOX_STEPS["delete-record"](step, FINDING, fakeTools(fixture)),
   );
   expect([result.kind, history]).toEqual(["failed", []]);
 });
