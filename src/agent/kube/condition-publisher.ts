@@ -1,36 +1,30 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
-import { KubeError, orKubeError, publishBackOff } from "../../kube/errors.ts";
-import { withApi } from "../../kube/with-api.ts";
+import { KubeError } from "../../kube/errors.ts";
 import { CONDITION_TYPE } from "../limits/breaker-watch.ts";
 import type { Timing } from "../limits/timing.ts";
 import { apiTime, type Condition } from "./condition.ts";
 
-/**
- * Publishes a condition, and guarantees:
- * 1. A change is written soon: a new status at once, a new message after a short delay that collects more changes.
- * 2. However often it changes, two writes are never closer together than the minimum interval.
- * 3. Without changes there is one write in five minutes, as a heartbeat.
- * 4. A failed write is retried with a growing back-off.
- * 5. A restart changes nothing: the existing condition is read before the first write.
- */
-export interface ConditionPublisher {
+/** Something that is written to the API. */
+export interface Publisher {
   /** When the next write is due, by the clock; Infinity if there is none. */
-  dueMs(wanted: Condition | undefined): number;
-  write(wanted: Condition): Promise<KubeError | undefined>;
+  dueMs(): number;
+  /** Throws a KubeError. */
+  write(api: Api): Promise<void>;
 }
 
 export interface PublisherOptions {
-  readonly openCluster: OpenCluster;
   /** The node's name in the cluster. */
   readonly nodeName: () => string;
   readonly timing: Timing;
 }
 
+interface ConditionPublisherOptions extends PublisherOptions {
+  readonly wanted: () => Condition | undefined;
+}
+
 interface Published {
-  readonly condition: Pick<Condition, "message"> & { readonly status: string; readonly reason: string };
-  readonly turnedAt: Date;
+  readonly standing: StandingCondition;
   /** By the clock. */
   readonly atMs: number;
   readonly heartbeatAfterMs: number;
@@ -40,25 +34,31 @@ export const HEARTBEAT_MS = 5 * 60_000;
 const HEARTBEAT_JITTER_MS = 30_000;
 export const SHORTEST_GAP_MS = 15_000;
 const SETTLE_MS = 2000;
-const REQUEST_MS = 5000;
 
-export function conditionPublisher({ openCluster, nodeName, timing }: PublisherOptions): ConditionPublisher {
+/**
+ * Publishes a condition, and guarantees:
+ * 1. A change is written soon: a new status at once, a new message after a short delay that collects more changes.
+ * 2. However often it changes, two writes are never closer together than the minimum interval.
+ * 3. Without changes there is one write in five minutes, as a heartbeat.
+ * 4. A failed write is retried with a growing back-off (by the exporter).
+ * 5. A restart changes nothing: the existing condition is read before the first write.
+ */
+export function conditionPublisher({ nodeName, timing, wanted }: ConditionPublisherOptions): Publisher {
   const { clock, now, random } = timing;
   let published: Published | "nothing" | "unread" = "unread";
   let differsSinceMs: number | undefined;
-  const backOff = publishBackOff(random);
-  let notBeforeMs = 0;
 
-  /** When the existing condition has to be replaced. */
-  function changeDueMs(wanted: Condition): number {
+  function dueMs(): number {
+    const next = wanted();
+    if (next === undefined) return Number.POSITIVE_INFINITY;
     if (published === "unread" || published === "nothing") return 0;
-    const { condition, atMs, heartbeatAfterMs } = published;
-    if (isSame(condition, wanted)) {
+    const { standing, atMs, heartbeatAfterMs } = published;
+    if (isSame(standing, next)) {
       differsSinceMs = undefined;
       return atMs + heartbeatAfterMs;
     }
     differsSinceMs ??= clock();
-    const settledMs = condition.status === wanted.status ? differsSinceMs + SETTLE_MS : 0;
+    const settledMs = standing.status === next.status ? differsSinceMs + SETTLE_MS : 0;
     return Math.max(settledMs, atMs + SHORTEST_GAP_MS);
   }
 
@@ -66,34 +66,27 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
   async function read(api: Api): Promise<Published | "nothing"> {
     const { condition: standing } = await readNode(api, nodeName());
     if (standing === undefined) return "nothing";
-    const { heartbeatAt, turnedAt, ...condition } = standing;
-    const ageMs = now().getTime() - heartbeatAt.getTime();
+    const ageMs = now().getTime() - standing.heartbeatAt.getTime();
     const isRecent = ageMs >= 0 && ageMs < HEARTBEAT_MS;
-    return { condition, turnedAt, atMs: clock() - (isRecent ? ageMs : HEARTBEAT_MS), heartbeatAfterMs: HEARTBEAT_MS };
+    return { standing, atMs: clock() - (isRecent ? ageMs : HEARTBEAT_MS), heartbeatAfterMs: HEARTBEAT_MS };
   }
 
-  async function publish(api: Api, wanted: Condition): Promise<void> {
+  async function write(api: Api): Promise<void> {
     if (published === "unread") published = await read(api);
-    if (clock() < changeDueMs(wanted)) return;
-    const isTurn = published === "nothing" || published.condition.status !== wanted.status;
-    const turnedAt = published === "nothing" || isTurn ? now() : published.turnedAt;
-    await patchCondition(api, nodeName(), wanted, { heartbeatAt: now(), turnedAt });
+    const next = wanted();
+    if (next === undefined || clock() < dueMs()) return;
+    const before = published === "nothing" ? undefined : published.standing;
+    const turnedAt = before?.status === next.status ? before.turnedAt : now();
+    const standing = { ...next, heartbeatAt: now(), turnedAt };
+    await patchCondition(api, nodeName(), standing);
     differsSinceMs = undefined;
-    const heartbeatAfterMs = HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS;
-    published = { condition: wanted, turnedAt, atMs: clock(), heartbeatAfterMs };
+    published = { standing, atMs: clock(), heartbeatAfterMs: HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS };
   }
 
-  return {
-    dueMs: (wanted) => (wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(notBeforeMs, changeDueMs(wanted))),
-    write: async (wanted) => {
-      const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => publish(api, wanted)));
-      notBeforeMs = clock() + backOff(outcome instanceof KubeError ? outcome : undefined);
-      return outcome instanceof KubeError ? outcome : undefined;
-    },
-  };
+  return { dueMs, write };
 }
 
-function isSame(one: Published["condition"], other: Condition): boolean {
+function isSame(one: StandingCondition, other: Condition): boolean {
   return one.status === other.status && one.reason === other.reason && one.message === other.message;
 }
 
@@ -118,7 +111,7 @@ const NodeSchema = v.object({
 });
 
 /** The condition on the Node object, by any writer. */
-export interface StandingCondition {
+interface StandingCondition {
   readonly status: string;
   readonly reason: string;
   readonly message: string;
@@ -126,7 +119,7 @@ export interface StandingCondition {
   readonly turnedAt: Date;
 }
 
-export interface ConditionedNode {
+interface ConditionedNode {
   readonly machineId: string;
   readonly bootId: string;
   readonly condition: StandingCondition | undefined;
@@ -151,17 +144,11 @@ export async function readNode(api: Api, node: string): Promise<ConditionedNode>
   };
 }
 
-export interface ConditionTimes {
-  readonly heartbeatAt: Date;
-  readonly turnedAt: Date;
-}
-
 /** Conditions are merged by type: kubelet's own are not touched. */
 async function patchCondition(
   api: Api,
   node: string,
-  { status, reason, message }: Condition,
-  { heartbeatAt, turnedAt }: ConditionTimes,
+  { status, reason, message, heartbeatAt, turnedAt }: StandingCondition,
 ): Promise<void> {
   const condition = {
     type: CONDITION_TYPE,

@@ -1,9 +1,8 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import { KubeError, orKubeError, publishBackOff, unlessMissing } from "../../kube/errors.ts";
-import { withApi } from "../../kube/with-api.ts";
+import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
 import type { AgentEvent } from "../state/state.ts";
-import type { PublisherOptions } from "./condition-publisher.ts";
+import type { Publisher, PublisherOptions } from "./condition-publisher.ts";
 import {
   type Draft,
   draftsOf,
@@ -15,33 +14,23 @@ import {
   newsOf,
 } from "./event-content.ts";
 
-/** Publishes changes as events: soon, combined, and with a rate limit. */
-export interface EventRecorder {
-  record(event: AgentEvent): void;
-  /** When the next write is due, by the clock. */
-  dueMs(): number;
-  write(): Promise<KubeError | undefined>;
-}
-
 /** Changes within this time are combined. */
 const GATHER_MS = 2000;
-const REQUEST_MS = 5000;
 /** The maximum number of writes per hour; available at once after a quiet hour. */
 const BUDGET = 60;
 const HOUR_MS = 60 * 60_000;
 /** With less than this left, there are no events on pods. */
 const SPARE = 15;
 
-export function eventRecorder({ openCluster, nodeName, timing }: PublisherOptions): EventRecorder {
-  const { clock, now, random } = timing;
+/** Publishes changes as events: soon, combined, and with a rate limit. */
+export function eventRecorder({ nodeName, timing }: PublisherOptions): Publisher & { record(event: AgentEvent): void } {
+  const { clock, now } = timing;
   const book = eventBook(clock);
   let gathered: News[] = [];
   let gatheredSinceMs = 0;
   /** When it happened: an API that is down may receive it much later. */
   let happenedAt = now();
   let budget = { left: BUDGET, atMs: clock() };
-  const backOff = publishBackOff(random);
-  let notBeforeMs = 0;
 
   function budgetNow(): number {
     return Math.min(BUDGET, budget.left + ((clock() - budget.atMs) / HOUR_MS) * BUDGET);
@@ -54,11 +43,12 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
   }
 
   function dueMs(): number {
+    settle();
     const gatheredMs = gathered.length === 0 ? Number.POSITIVE_INFINITY : gatheredSinceMs + GATHER_MS;
     const [first] = book.open();
     const affordableMs = clock() + Math.max(0, 1 - budgetNow()) * (HOUR_MS / BUDGET);
     const entryMs = first === undefined ? Number.POSITIVE_INFINITY : Math.max(book.dueMs(first), affordableMs);
-    return Math.max(notBeforeMs, Math.min(gatheredMs, entryMs));
+    return Math.min(gatheredMs, entryMs);
   }
 
   /**
@@ -78,21 +68,17 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
     return "gone";
   }
 
-  async function writeDue(): Promise<void> {
-    const due = book.open().filter((entry) => book.dueMs(entry) <= clock());
-    if (due.length === 0) return;
-    await withApi(openCluster, REQUEST_MS, async (api) => {
-      const closed = new Set<string>();
-      for (const entry of due) {
-        if (budgetNow() < 1) return;
-        const isOfPod = entry.draft.pod !== undefined;
-        if (isOfPod && closed.has(entry.place.namespace)) book.postpone(entry);
-        else if ((await writeOne(api, entry)) === "forbidden") {
-          closed.add(entry.place.namespace);
-          book.postpone(entry);
-        }
+  async function write(api: Api): Promise<void> {
+    const closed = new Set<string>();
+    for (const entry of book.open().filter((one) => book.dueMs(one) <= clock())) {
+      if (budgetNow() < 1) return;
+      const isOfPod = entry.draft.pod !== undefined;
+      if (isOfPod && closed.has(entry.place.namespace)) book.postpone(entry);
+      else if ((await writeOne(api, entry)) === "forbidden") {
+        closed.add(entry.place.namespace);
+        book.postpone(entry);
       }
-    });
+    }
   }
 
   return {
@@ -107,12 +93,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
       gathered.push(news);
     },
     dueMs,
-    write: async () => {
-      settle();
-      const outcome = await orKubeError(writeDue());
-      notBeforeMs = clock() + backOff(outcome instanceof KubeError ? outcome : undefined);
-      return outcome instanceof KubeError ? outcome : undefined;
-    },
+    write,
   };
 }
 

@@ -1,17 +1,21 @@
 import { describeError } from "../../host/source.ts";
-import type { KubeError, KubeErrorKind } from "../../kube/errors.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { KubeError, type KubeErrorKind, orKubeError, publishBackOff } from "../../kube/errors.ts";
+import { withApi } from "../../kube/with-api.ts";
 import type { Watched } from "../state/store.ts";
-import { type Condition, conditionOf } from "./condition.ts";
-import { conditionPublisher, type PublisherOptions } from "./condition-publisher.ts";
+import { conditionOf } from "./condition.ts";
+import { conditionPublisher, type Publisher, type PublisherOptions } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";
 
 export interface KubeExporterOptions extends PublisherOptions {
+  readonly openCluster: OpenCluster;
   readonly watched: Watched;
   readonly warn: (message: string, detail: string) => void;
 }
 
 /** Often enough to notice that scans have stopped. */
 const LONGEST_SLEEP_MS = 60_000;
+const REQUEST_MS = 5000;
 
 /**
  * Shows the agent's state to the cluster: the node's condition, and events. It only listens; whatever the API does, the
@@ -19,40 +23,31 @@ const LONGEST_SLEEP_MS = 60_000;
  */
 export function openKubeExporter(options: KubeExporterOptions): { close(): Promise<void> } {
   const { watched, timing, warn } = options;
-  const condition = conditionPublisher(options);
+  const wanted = () => conditionOf(watched.state(), timing.clock());
   const events = eventRecorder(options);
-  const reportCondition = changesOf("publishing the node condition", warn);
-  const reportEvents = changesOf("writing events", warn);
+  const publishers = [
+    retried("publishing the node condition", conditionPublisher({ ...options, wanted }), options),
+    retried("writing events", events, options),
+  ];
   let isOurs = false;
   let ended = false;
   let wake = new AbortController();
 
-  /** Only a scan that the API answered has proven that the cluster's node of this name is this machine. */
+  /**
+   * Only a scan that the API answered has proven that the cluster's node of this name is this machine. Heals during a
+   * boot are published once the API server is up.
+   */
   function isProven(): boolean {
     isOurs ||= watched.state().scan?.report.kubernetes.source === "api";
     return isOurs;
   }
 
-  function wanted(): Condition | undefined {
-    return isProven() ? conditionOf(watched.state(), timing.clock()) : undefined;
-  }
-
-  /** Heals during a boot are published once the API server is up. */
-  function eventsDueMs(): number {
-    return isProven() ? events.dueMs() : Number.POSITIVE_INFINITY;
-  }
-
-  async function write(): Promise<void> {
-    const now = wanted();
-    if (now !== undefined && condition.dueMs(now) <= timing.clock()) reportCondition(await condition.write(now));
-    if (eventsDueMs() <= timing.clock()) reportEvents(await events.write());
-  }
-
   /** Returns how long there is nothing to do. */
-  async function turn(): Promise<number> {
+  async function writeDue(): Promise<number> {
+    if (!isProven()) return LONGEST_SLEEP_MS;
     try {
-      await write();
-      return Math.min(condition.dueMs(wanted()), eventsDueMs()) - timing.clock();
+      for (const { dueMs, write } of publishers) if (dueMs() <= timing.clock()) await write();
+      return Math.min(...publishers.map(({ dueMs }) => dueMs())) - timing.clock();
     } catch (error) {
       warn("publishing this node's state failed", describeError(error));
       return LONGEST_SLEEP_MS;
@@ -62,7 +57,7 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
   async function run(): Promise<void> {
     while (!ended) {
       wake = new AbortController();
-      const idleMs = await turn();
+      const idleMs = await writeDue();
       await timing.sleep(Math.min(Math.max(0, idleMs), LONGEST_SLEEP_MS), wake.signal);
     }
   }
@@ -85,12 +80,20 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
   };
 }
 
-/** Logs an error when it starts or changes, and when it ends. */
-function changesOf(doing: string, warn: KubeExporterOptions["warn"]): (error: KubeError | undefined) => void {
+/** Writes again after an error, with a growing back-off. Logs an error when it starts or changes, and when it ends. */
+function retried(doing: string, publisher: Publisher, { openCluster, timing, warn }: KubeExporterOptions) {
+  const backOff = publishBackOff(timing.random);
+  let notBeforeMs = 0;
   let last: KubeErrorKind | undefined;
-  return (error) => {
-    if (error !== undefined && error.kind !== last) warn(`${doing} failed; retrying`, error.message);
-    if (error === undefined && last !== undefined) warn(`${doing}: recovered`, "the API server accepts it again");
-    last = error?.kind;
+  return {
+    dueMs: () => Math.max(notBeforeMs, publisher.dueMs()),
+    write: async () => {
+      const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => publisher.write(api)));
+      const error = outcome instanceof KubeError ? outcome : undefined;
+      notBeforeMs = timing.clock() + backOff(error);
+      if (error !== undefined && error.kind !== last) warn(`${doing} failed; retrying`, error.message);
+      if (error === undefined && last !== undefined) warn(`${doing}: recovered`, "the API server accepts it again");
+      last = error?.kind;
+    },
   };
 }
