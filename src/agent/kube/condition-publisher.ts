@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { CONDITION_TYPE } from "../limits/breaker-watch.ts";
+import { CONDITION_TYPE } from "../limits/breaker.ts";
 import type { Timing } from "../limits/timing.ts";
 import { apiTime, type Condition } from "./condition.ts";
 

@@ -6,7 +6,7 @@ import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { withApi } from "../../kube/with-api.ts";
 import { isSameMachine } from "../../node/machine.ts";
-import { CONDITION_TYPE, COUNTS_LEASE } from "../limits/breaker-watch.ts";
+import { CONDITION_TYPE, COUNTS_LEASE } from "../limits/breaker.ts";
 import { deleteCondition, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {

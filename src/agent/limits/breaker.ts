@@ -1,3 +1,24 @@
+import * as v from "valibot";
+import { parseJson } from "../../host/text.ts";
+import type { Api } from "../../kube/api.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { KubeError, orKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { withApi } from "../../kube/with-api.ts";
+import { getLease, type Lease, writeLease } from "./slots.ts";
+import type { Timing } from "./timing.ts";
+
+export interface FleetPolicy {
+  /** How many nodes may heal disruptively at once. */
+  readonly slots: number;
+  /** The namespace of the slots' Leases. */
+  readonly namespace: string;
+  /** The share of unhealthy nodes, 0 to 1, that opens the breaker. */
+  readonly breakerShare: number;
+  /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
+  readonly breakerLeast: number;
+}
+
 /** Whether all healing is stopped because the cause is probably not on the nodes. */
 export interface BreakerState {
   readonly open: boolean;
@@ -9,7 +30,7 @@ export const CLOSED: BreakerState = { open: false };
 
 /** The report in a node's condition. */
 export interface NodeHealth {
-  readonly ill: boolean;
+  readonly unhealthy: boolean;
   /** When it last became unhealthy, or healthy. */
   readonly turnedAt: Date;
   readonly heartbeatAt: Date;
@@ -18,27 +39,25 @@ export interface NodeHealth {
 export interface FleetCounts {
   /** Nodes with a recent report. Nodes without an agent, or with a stale report, do not count. */
   readonly reporting: number;
-  readonly ill: number;
-  /** Unhealthy nodes that became so recently. */
-  readonly turnedIll: number;
+  /** Of these, the ones that became unhealthy recently. */
+  readonly turnedUnhealthy: number;
 }
 
 /** Three missed heartbeats. */
 const SILENT_MS = 15 * 60_000;
 const WINDOW_MINUTES = 10;
 /** The period that counts as "at once", and how long it must be quiet before the breaker closes. */
-export const WINDOW_MS = WINDOW_MINUTES * 60_000;
+const WINDOW_MS = WINDOW_MINUTES * 60_000;
 
 /**
  * Uses the nodes' own clocks: a clock that is some minutes off changes a count by one, which hardly affects the
  * threshold.
  */
 export function countReports(reports: readonly NodeHealth[], now: Date): FleetCounts {
-  const isWithin = (time: Date, span: number): boolean => Math.abs(now.getTime() - time.getTime()) <= span;
+  const isWithin = (time: Date, span: number): boolean => isNear(time, span, now);
   const reporting = reports.filter(({ heartbeatAt }) => isWithin(heartbeatAt, SILENT_MS));
-  const ill = reporting.filter((report) => report.ill);
-  const turnedIll = ill.filter(({ turnedAt }) => isWithin(turnedAt, WINDOW_MS));
-  return { reporting: reporting.length, ill: ill.length, turnedIll: turnedIll.length };
+  const turned = reporting.filter(({ unhealthy, turnedAt }) => unhealthy && isWithin(turnedAt, WINDOW_MS));
+  return { reporting: reporting.length, turnedUnhealthy: turned.length };
 }
 
 /**
@@ -47,28 +66,202 @@ export function countReports(reports: readonly NodeHealth[], now: Date): FleetCo
  */
 export function decideBreaker(
   before: BreakerState,
-  { reporting, turnedIll }: FleetCounts,
+  { reporting, turnedUnhealthy }: FleetCounts,
   { breakerShare, breakerLeast }: Pick<FleetPolicy, "breakerShare" | "breakerLeast">,
   now: Date,
 ): BreakerState {
   const isImplausible = (part: number): boolean =>
-    turnedIll > 0 && turnedIll >= breakerLeast * part && turnedIll / reporting >= breakerShare * part;
+    turnedUnhealthy > 0 && turnedUnhealthy >= breakerLeast * part && turnedUnhealthy / reporting >= breakerShare * part;
   if (before.open) return isImplausible(1 / 2) ? before : CLOSED;
   if (!isImplausible(1)) return CLOSED;
   return {
     open: true,
     since: now,
-    message: `${turnedIll} of ${reporting} nodes became unhealthy within ${WINDOW_MINUTES} minutes: the cause is probably shared, such as the control plane or the network; healing is paused until the number drops`,
+    message: `${turnedUnhealthy} of ${reporting} nodes became unhealthy within ${WINDOW_MINUTES} minutes: the cause is probably shared, such as the control plane or the network; healing is paused until the number drops`,
   };
 }
 
-export interface FleetPolicy {
-  /** How many nodes may heal disruptively at once. */
-  readonly slots: number;
-  /** The namespace of the slots' Leases. */
+/**
+ * The fleet's state, counted by one node for all: when a thousand nodes become unhealthy at once, a thousand lists of a
+ * thousand nodes would overload the API server. The counts are stored in a Lease's annotation.
+ */
+export const COUNTS_LEASE = "unghost-fleet-counts";
+const ANNOTATION = "unghost.dev/fleet-counts";
+
+/**
+ * Counts are valid for this long: short, because the first count is made before most nodes of a failing fleet have
+ * reported.
+ */
+const FRESH_MS = 5000;
+/** How long the node that announced a count has to finish it. */
+const COUNTING_MS = 10_000;
+const PATIENCE_MS = 500;
+
+const amount = v.pipe(v.number(), v.integer(), v.minValue(0));
+const CountsSchema = v.object({
+  reporting: amount,
+  turnedUnhealthy: amount,
+  at: v.pipe(v.string(), v.isoTimestamp()),
+});
+
+interface Counter {
   readonly namespace: string;
-  /** The share of unhealthy nodes, 0 to 1, that opens the breaker. */
-  readonly breakerShare: number;
-  /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
-  readonly breakerLeast: number;
+  readonly node: string;
+  readonly timing: Timing;
+  readonly signal: AbortSignal;
+}
+
+/** Returns undefined while another node is counting. */
+export async function fleetCounts(api: Api, counter: Counter): Promise<FleetCounts | undefined> {
+  const { namespace, node, timing, signal } = counter;
+  const ref = { namespace, name: COUNTS_LEASE };
+  const seen = await getLease(api, ref);
+  const known = freshCounts(seen, timing);
+  if (known !== undefined) return known;
+  const mine = { holder: node, durationSeconds: COUNTING_MS / 1000, now: timing.now() };
+  const claim = isBeingCounted(seen, timing) ? undefined : await writeLease(api, ref, seen, mine);
+  if (claim === undefined) {
+    await timing.sleep(PATIENCE_MS, signal);
+    return freshCounts(await getLease(api, ref), timing);
+  }
+  const counts = countReports(await readReports(api), timing.now());
+  const annotations = { [ANNOTATION]: JSON.stringify({ ...counts, at: timing.now().toISOString() }) };
+  // If another count was written first, it is as good for the others, and ours is good for us.
+  await writeLease(api, ref, claim, { ...mine, holder: "", now: timing.now(), annotations });
+  return counts;
+}
+
+function freshCounts(lease: Lease | undefined, { now }: Timing): FleetCounts | undefined {
+  const text = lease?.annotations[ANNOTATION];
+  const result = v.safeParse(CountsSchema, text === undefined ? undefined : parseJson(text));
+  if (!result.success || !isNear(new Date(result.output.at), FRESH_MS, now())) return undefined;
+  const { at: _at, ...counts } = result.output;
+  return counts;
+}
+
+/** Only a cache: different clocks cost a second count, or a slightly longer wait. */
+function isBeingCounted(lease: Lease | undefined, { now }: Timing): boolean {
+  return lease !== undefined && lease.holder !== "" && isNear(new Date(lease.renewedAt), COUNTING_MS, now());
+}
+
+function isNear(time: Date, span: number, now: Date): boolean {
+  return Math.abs(now.getTime() - time.getTime()) <= span;
+}
+
+/** The type of the node condition that every agent publishes. */
+export const CONDITION_TYPE = "GhostSandboxes";
+
+const ConditionSchema = v.object({
+  type: v.string(),
+  status: v.string(),
+  lastTransitionTime: v.nullish(v.string()),
+  lastHeartbeatTime: v.nullish(v.string()),
+});
+
+/** A Node is tens of kilobytes, mostly image names: it is reduced to a few bytes before the next page is requested. */
+const ReportSchema = v.pipe(
+  v.object({ status: v.nullish(v.object({ conditions: v.nullish(v.array(ConditionSchema)) })) }),
+  v.transform(({ status }): NodeHealth | undefined => {
+    const condition = status?.conditions?.find(({ type }) => type === CONDITION_TYPE);
+    if (!condition?.lastHeartbeatTime || !condition.lastTransitionTime) return undefined;
+    return {
+      unhealthy: condition.status === "True",
+      turnedAt: new Date(condition.lastTransitionTime),
+      heartbeatAt: new Date(condition.lastHeartbeatTime),
+    };
+  }),
+);
+
+const PAGE_SIZE = 100;
+
+/**
+ * The reports of all nodes. Not with resourceVersion=0: a server that answers from its cache ignores the page size, and
+ * a thousand nodes at once exceed the agent's memory.
+ */
+async function readReports(api: Api): Promise<readonly NodeHealth[]> {
+  const reports = await listAll(api, { path: "/api/v1/nodes", item: ReportSchema, fresh: true, pageSize: PAGE_SIZE });
+  return reports.filter((report) => report !== undefined);
+}
+
+interface BreakerWatchOptions {
+  readonly openCluster: OpenCluster;
+  readonly policy: () => FleetPolicy;
+  readonly node: () => string;
+  readonly timing: Timing;
+  /** Called when it opens or closes. */
+  readonly onTurn: (state: BreakerState) => void;
+}
+
+interface BreakerWatch {
+  state(): BreakerState;
+  /** Counts the fleet if that is due, and waits at most this long; throws a KubeError if it cannot be counted. */
+  check(waitMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Listing a large fleet takes a while; callers wait less than this. */
+const COUNT_MS = 15_000;
+/** While it is open, it is checked regularly, even if this node has no actions any more. */
+const CHECK_EVERY_MS = 30_000;
+
+export function openBreaker({ openCluster, policy, node, timing, onTurn }: BreakerWatchOptions): BreakerWatch {
+  const ended = new AbortController();
+  let state = CLOSED;
+  let countedAtMs = Number.NEGATIVE_INFINITY;
+  let counting: Promise<KubeError | undefined> | undefined;
+  let watching: Promise<void> = Promise.resolve();
+
+  async function count(): Promise<KubeError | undefined> {
+    const { namespace, ...limits } = policy();
+    const counter = { namespace, node: node(), timing, signal: ended.signal };
+    const counts = await orKubeError(withApi(openCluster, COUNT_MS, (api) => fleetCounts(api, counter)));
+    if (counts instanceof KubeError) {
+      // A result this old is stale, and a node must be able to heal without any API.
+      if (timing.clock() - countedAtMs > WINDOW_MS) become(CLOSED);
+      return counts;
+    }
+    if (counts === undefined) return undefined;
+    countedAtMs = timing.clock();
+    become(decideBreaker(state, counts, limits, timing.now()));
+    return undefined;
+  }
+
+  function become(next: BreakerState): void {
+    const before = state;
+    state = next;
+    if (next.open === before.open) return;
+    onTurn(next);
+    if (next.open) watching = watchUntilClosed();
+  }
+
+  async function watchUntilClosed(): Promise<void> {
+    while (state.open && !ended.signal.aborted) {
+      await timing.sleep(CHECK_EVERY_MS * (1 + timing.random() / 2), ended.signal);
+      if (!ended.signal.aborted) await countOnce();
+    }
+  }
+
+  function countOnce(): Promise<KubeError | undefined> {
+    counting ??= count().finally(() => {
+      counting = undefined;
+    });
+    return counting;
+  }
+
+  return {
+    state: () => state,
+    check: async (waitMs) => {
+      if (timing.clock() - countedAtMs < FRESH_MS) return;
+      const enough = new AbortController();
+      const late = timing.sleep(waitMs, enough.signal).then(() => "late" as const);
+      const outcome = await Promise.race([countOnce(), late]);
+      enough.abort();
+      if (outcome === "late") throw new KubeError("timeout", `the fleet could not be counted within ${waitMs} ms`);
+      if (outcome instanceof KubeError) throw outcome;
+    },
+    close: async () => {
+      ended.abort();
+      await watching;
+    },
+  };
 }

@@ -3,12 +3,11 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import { withApi } from "../../kube/with-api.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
-import type { BreakerState, FleetPolicy } from "./breaker.ts";
-import { openBreaker } from "./breaker-watch.ts";
+import { type BreakerState, type FleetPolicy, openBreaker } from "./breaker.ts";
 import { openSlots, type SlotAnswer } from "./slots.ts";
 import type { Timing } from "./timing.ts";
 
-export interface FleetGateOptions {
+interface FleetGateOptions {
   readonly openCluster: OpenCluster;
   readonly policy: () => FleetPolicy;
   /** The node's name in the cluster. */
@@ -95,21 +94,15 @@ export function openFleetGate({ openCluster, policy, node, timing, warn, onBreak
 /** As many as a kubelet itself may do in a minute. */
 const A_FEW = 5;
 
-export interface Sorted {
-  /** These need a slot. */
-  readonly disruptive: readonly PlannedAction[];
-  readonly harmless: readonly PlannedAction[];
-}
-
-export function byDisruption(actions: readonly PlannedAction[]): Sorted {
-  const heavy = actions.filter((action) => hasStep(action, "in-bulk"));
-  const isBulk = heavy.length > A_FEW;
-  const isDisruptive = (action: PlannedAction): boolean =>
-    hasStep(action, "always") || (isBulk && hasStep(action, "in-bulk"));
-  return {
-    disruptive: actions.filter(isDisruptive),
-    harmless: actions.filter((action) => !isDisruptive(action)),
-  };
+/** The disruptive ones need a slot. */
+export function byDisruption(
+  actions: readonly PlannedAction[],
+): Record<"disruptive" | "harmless", readonly PlannedAction[]> {
+  const isBulk = actions.filter((action) => hasStep(action, "in-bulk")).length > A_FEW;
+  const { disruptive = [], harmless = [] } = Object.groupBy(actions, (action) =>
+    hasStep(action, "always") || (isBulk && hasStep(action, "in-bulk")) ? "disruptive" : "harmless",
+  );
+  return { disruptive, harmless };
 }
 
 function hasStep({ steps, followUps = [] }: PlannedAction, disruption: Disruption): boolean {

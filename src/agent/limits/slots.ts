@@ -53,7 +53,7 @@ export function openSlots(options: SlotsOptions): Slots {
           by.add(seen.holder);
           continue;
         }
-        const lease = await writeLease(api, ref, seen, wishOf(node(), timing));
+        const lease = await writeLease(api, ref, seen, held(node(), timing));
         if (lease !== undefined) return { kind: "held", slot: holdSlot(ref, lease, options) };
       }
       return { kind: "taken", by: [...by] };
@@ -85,7 +85,7 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn
   async function write(newHolder: string): Promise<"written" | "lost"> {
     return await withApi(openCluster, REQUEST_MS, async (api) => {
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        const written = await writeLease(api, ref, lease, wishOf(newHolder, timing));
+        const written = await writeLease(api, ref, lease, held(newHolder, timing));
         if (written !== undefined) {
           lease = written;
           return "written";
@@ -125,42 +125,45 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn
   };
 }
 
-function wishOf(holder: string, { now }: Timing): LeaseWish {
+function held(holder: string, { now }: Timing): LeaseContent {
   return { holder, durationSeconds: DURATION_SECONDS, now: now() };
 }
 
-const texts = v.nullish(v.record(v.string(), v.string()));
+const text = v.nullish(v.string(), "");
 
-const LeaseSchema = v.object({
-  metadata: v.object({ resourceVersion: v.string(), annotations: texts }),
-  spec: v.nullish(
-    v.object({
-      holderIdentity: v.nullish(v.string()),
-      leaseDurationSeconds: v.nullish(v.number()),
-      acquireTime: v.nullish(v.string()),
-      renewTime: v.nullish(v.string()),
-      leaseTransitions: v.nullish(v.number()),
-    }),
-  ),
-});
+const LeaseSchema = v.pipe(
+  v.object({
+    metadata: v.object({ resourceVersion: v.string(), annotations: v.nullish(v.record(v.string(), v.string()), {}) }),
+    spec: v.nullish(
+      v.object({
+        holderIdentity: text,
+        leaseDurationSeconds: v.nullish(v.number(), 0),
+        acquireTime: text,
+        renewTime: text,
+        leaseTransitions: v.nullish(v.number(), 0),
+      }),
+      {},
+    ),
+  }),
+  v.transform(({ metadata, spec }) => ({
+    ...metadata,
+    /** Empty without a holder. */
+    holder: spec.holderIdentity,
+    durationSeconds: spec.leaseDurationSeconds,
+    acquiredAt: spec.acquireTime,
+    renewedAt: spec.renewTime,
+    transitions: spec.leaseTransitions,
+  })),
+);
 
-export interface LeaseRef {
+export type Lease = Readonly<v.InferOutput<typeof LeaseSchema>>;
+
+interface LeaseRef {
   readonly namespace: string;
   readonly name: string;
 }
 
-export interface Lease {
-  readonly resourceVersion: string;
-  /** Empty without a holder. */
-  readonly holder: string;
-  readonly durationSeconds: number;
-  readonly acquiredAt: string;
-  readonly renewedAt: string;
-  readonly transitions: number;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-export interface LeaseWish {
+interface LeaseContent {
   /** Empty to release it. */
   readonly holder: string;
   readonly durationSeconds: number;
@@ -179,9 +182,9 @@ export async function writeLease(
   api: Api,
   ref: LeaseRef,
   seen: Lease | undefined,
-  wish: LeaseWish,
+  content: LeaseContent,
 ): Promise<Lease | undefined> {
-  const body = leaseObject(ref, seen, wish);
+  const body = leaseObject(ref, seen, content);
   const path = leasesPath(ref);
   const writing = seen === undefined ? api.create(path, body) : api.replace(`${path}/${ref.name}`, body);
   const answer = await orKubeError(writing);
@@ -190,8 +193,8 @@ export async function writeLease(
   throw answer;
 }
 
-function leaseObject(ref: LeaseRef, seen: Lease | undefined, wish: LeaseWish): object {
-  const { holder, durationSeconds, now, annotations = seen?.annotations ?? {} } = wish;
+function leaseObject(ref: LeaseRef, seen: Lease | undefined, content: LeaseContent): object {
+  const { holder, durationSeconds, now, annotations = seen?.annotations ?? {} } = content;
   const isSameHolder = seen?.holder === holder;
   return {
     apiVersion: "coordination.k8s.io/v1",
@@ -224,14 +227,5 @@ function leasesPath({ namespace }: LeaseRef): string {
 function toLease(object: unknown): Lease {
   const result = v.safeParse(LeaseSchema, object);
   if (!result.success) throw new KubeError("unreadable", "the API server's answer is no Lease");
-  const { metadata, spec } = result.output;
-  return {
-    resourceVersion: metadata.resourceVersion,
-    holder: spec?.holderIdentity ?? "",
-    durationSeconds: spec?.leaseDurationSeconds ?? 0,
-    acquiredAt: spec?.acquireTime ?? "",
-    renewedAt: spec?.renewTime ?? "",
-    transitions: spec?.leaseTransitions ?? 0,
-    annotations: metadata.annotations ?? {},
-  };
+  return result.output;
 }

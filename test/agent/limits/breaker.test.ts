@@ -16,31 +16,32 @@ function minutesAgo(minutes: number): Date {
   return new Date(NOW.getTime() - minutes * 60_000);
 }
 
-function ill(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
-  return { ill: true, turnedAt: minutesAgo(turnedMinutesAgo), heartbeatAt: minutesAgo(heartbeatMinutesAgo) };
+function unhealthy(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
+  return { unhealthy: true, turnedAt: minutesAgo(turnedMinutesAgo), heartbeatAt: minutesAgo(heartbeatMinutesAgo) };
 }
 
-const WELL: NodeHealth = { ill: false, turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
+const WELL: NodeHealth = { unhealthy: false, turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
 
-function fleet(size: number, unhealthy: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
-  return Array.from({ length: size }, (_, index) => (index < unhealthy ? ill(turnedMinutesAgo) : WELL));
+function fleet(size: number, howMany: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
+  return Array.from({ length: size }, (_, index) => (index < howMany ? unhealthy(turnedMinutesAgo) : WELL));
 }
 
 describe("breaker input", () => {
   test("ignores nodes with a stale report", () => {
-    expect(countReports([WELL, ill(2), ill(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW)).toEqual({
+    expect(
+      countReports([WELL, unhealthy(2), unhealthy(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW),
+    ).toEqual({
       reporting: 2,
-      ill: 1,
-      turnedIll: 1,
+      turnedUnhealthy: 1,
     });
   });
 
   test("counts long unhealthy nodes as unhealthy, but not as newly unhealthy", () => {
-    expect(countReports([ill(11), ill(9), WELL], NOW)).toEqual({ reporting: 3, ill: 2, turnedIll: 1 });
+    expect(countReports([unhealthy(11), unhealthy(9), WELL], NOW)).toEqual({ reporting: 3, turnedUnhealthy: 1 });
   });
 
   test("counts a node whose clock is a few minutes ahead", () => {
-    expect(countReports([ill(-3, -3)], NOW)).toEqual({ reporting: 1, ill: 1, turnedIll: 1 });
+    expect(countReports([unhealthy(-3, -3)], NOW)).toEqual({ reporting: 1, turnedUnhealthy: 1 });
   });
 });
 
@@ -68,7 +69,7 @@ describe.each<readonly [size: number, unhealthy: number, open: boolean]>([
 });
 
 test("does not open for nodes that became unhealthy one by one over days", () => {
-  const reports = Array.from({ length: 10 }, (_, index) => ill(60 * (index + 1)));
+  const reports = Array.from({ length: 10 }, (_, index) => unhealthy(60 * (index + 1)));
 
   expect(decideBreaker(CLOSED, countReports(reports, NOW), LIMITS, NOW).open).toBe(false);
 });
@@ -94,9 +95,9 @@ describe("an open breaker", () => {
 
 describe("for every fleet and every threshold", () => {
   const counts = fc
-    .tuple(fc.nat(2000), fc.nat(2000), fc.nat(2000))
+    .tuple(fc.nat(2000), fc.nat(2000))
     .map((numbers) => numbers.toSorted((one, other) => other - one))
-    .map(([reporting = 0, unhealthy = 0, turnedIll = 0]) => ({ reporting, ill: unhealthy, turnedIll }));
+    .map(([reporting = 0, turnedUnhealthy = 0]) => ({ reporting, turnedUnhealthy }));
   const limits = fc.record({
     breakerShare: fc.double({ min: 0.01, max: 1, noNaN: true }),
     breakerLeast: fc.integer({ min: 1, max: 50 }),
@@ -115,8 +116,8 @@ describe("for every fleet and every threshold", () => {
     fc.assert(
       fc.property(counts, limits, (now, limit) => {
         fc.pre(decideBreaker(CLOSED, now, limit, NOW).open);
-        expect(now.turnedIll).toBeGreaterThanOrEqual(limit.breakerLeast);
-        expect(now.turnedIll / now.reporting).toBeGreaterThanOrEqual(limit.breakerShare);
+        expect(now.turnedUnhealthy).toBeGreaterThanOrEqual(limit.breakerLeast);
+        expect(now.turnedUnhealthy / now.reporting).toBeGreaterThanOrEqual(limit.breakerShare);
       }),
     );
   });
@@ -124,7 +125,7 @@ describe("for every fleet and every threshold", () => {
   test("it always closes in a healthy fleet", () => {
     fc.assert(
       fc.property(counts, limits, ({ reporting }, limit) => {
-        expect(decideBreaker(OPEN, { reporting, ill: 0, turnedIll: 0 }, limit, NOW)).toEqual(CLOSED);
+        expect(decideBreaker(OPEN, { reporting, turnedUnhealthy: 0 }, limit, NOW)).toEqual(CLOSED);
       }),
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fleetCounts } from "../../../src/agent/limits/breaker-watch.ts";
+import { fleetCounts } from "../../../src/agent/limits/breaker.ts";
 import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
 import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";
 import { putNode } from "./nodes.ts";
@@ -24,7 +24,7 @@ describe("fleet counts", () => {
     putNode(cluster, time, "n3", { status: "Unknown" });
     putNode(cluster, time, "n4");
 
-    expect(await countsFor("n1", cluster, time)).toEqual({ reporting: 3, ill: 1, turnedIll: 1 });
+    expect(await countsFor("n1", cluster, time)).toEqual({ reporting: 3, turnedUnhealthy: 1 });
   });
 
   test("are computed by one of a thousand nodes, page by page", async () => {
@@ -38,7 +38,7 @@ describe("fleet counts", () => {
     const counts = await Promise.all(asking);
 
     expect(new Set(counts.map((one) => JSON.stringify(one)))).toEqual(
-      new Set([JSON.stringify({ reporting: 1000, ill: 1000, turnedIll: 1000 })]),
+      new Set([JSON.stringify({ reporting: 1000, turnedUnhealthy: 1000 })]),
     );
     expect(listsIn(cluster)).toHaveLength(10);
     expect(listsIn(cluster)[0]).toContain("limit=100");
@@ -51,9 +51,9 @@ describe("fleet counts", () => {
     await countsFor("n1", cluster, time);
     putNode(cluster, time, "n1", { status: "True" });
 
-    expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 0 });
+    expect(await countsFor("n2", cluster, time)).toMatchObject({ turnedUnhealthy: 0 });
     await time.pass(5001);
-    expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 1 });
+    expect(await countsFor("n2", cluster, time)).toMatchObject({ turnedUnhealthy: 1 });
   });
 
   test("are computed by the next node when the one that started has died", async () => {
@@ -69,7 +69,7 @@ describe("fleet counts", () => {
     await time.pass(1000);
     expect(await tooEarly).toBeUndefined();
     await time.pass(10_000);
-    expect(await countsFor("n1", cluster, time)).toMatchObject({ ill: 1 });
+    expect(await countsFor("n1", cluster, time)).toMatchObject({ turnedUnhealthy: 1 });
   });
 
   test("are computed again when they were overwritten with something else", async () => {
