@@ -8,11 +8,17 @@ import type { Planned } from "../plan/scan.ts";
 import { buildReport } from "../report/build.ts";
 import { withPlan } from "../report/plan.ts";
 import { countsOf, GrowthMeter } from "./counts.ts";
-import { clusterPause, decisionsFor, type NodeDecisions, runnablePlan, standsOf } from "./decisions.ts";
 import type { FleetAnswer } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { AttemptBook } from "./policy/attempts.ts";
-import type { Moment } from "./policy/ledger.ts";
+import {
+  type ClockReading,
+  clusterPause,
+  decisionsFor,
+  type NodeDecisions,
+  runnablePlan,
+  standsOf,
+} from "./policy/decisions.ts";
 import type { PauseReason } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
 import {
@@ -93,7 +99,7 @@ export function openCycle(tools: CycleTools): Cycle {
     const { sightings } = store.state();
     const report = withOwnHealing(withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan), sightings);
     const counts = countsOf(seen);
-    const now = momentNow();
+    const now = readClocks();
     apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
     const dueAtMs = pendingDueAtMs(seen, now);
     if (dueAtMs !== undefined) tools.onDue(dueAtMs);
@@ -102,21 +108,21 @@ export function openCycle(tools: CycleTools): Cycle {
   function decisions(planned: Planned): NodeDecisions {
     const { sightings } = store.state();
     const { ledger } = attempts;
-    return decisionsFor(planned, { policy: tools.policy(), ledger, sightings, ownPodUid, now: momentNow() });
+    return decisionsFor(planned, { policy: tools.policy(), ledger, sightings, ownPodUid, now: readClocks() });
   }
 
   const runnable = (planned: Planned): Plan => runnablePlan(decisions(planned));
 
   /** Sets the standing of each finding. Returns true if something may be healed now. */
   function settle(planned: Planned): boolean {
-    const { decided, leftAlone, dueAtMs } = decisions(planned);
-    const mayRun = decided.some(({ decision }) => decision.kind === "run");
+    const decided = decisions(planned);
+    const mayRun = decided.decided.some(({ decision }) => decision.kind === "run");
     if (!mayRun) ownPause = undefined;
     const clusterReason = clusterPause(planned.diagnosis.view);
     const pauseReason = clusterReason ?? ownPause?.reason;
     apply(afterPause(store.state(), pauseReason));
-    apply(afterDeciding(store.state(), standsOf(decided, leftAlone, pauseReason)));
-    if (dueAtMs !== undefined) tools.onDue(dueAtMs);
+    apply(afterDeciding(store.state(), standsOf(decided, pauseReason)));
+    if (decided.dueAtMs !== undefined) tools.onDue(decided.dueAtMs);
     if (ownPause !== undefined) tools.onDue(ownPause.untilMs);
     return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
   }
@@ -182,7 +188,7 @@ export function openCycle(tools: CycleTools): Cycle {
 
   function record(results: readonly ActionResult[]): void {
     attempts.record(results, tools.policy(), performance.now());
-    apply(afterHealing(store.state(), results, momentNow()));
+    apply(afterHealing(store.state(), results, readClocks()));
   }
 
   return {
@@ -194,14 +200,14 @@ export function openCycle(tools: CycleTools): Cycle {
 }
 
 /** When the next pending entry becomes a finding without a change. Overdue ones wait for more evidence. */
-function pendingDueAtMs({ diagnosis, snapshot }: Planned, now: Moment): number | undefined {
+function pendingDueAtMs({ diagnosis, snapshot }: Planned, now: ClockReading): number | undefined {
   const waitsMs = diagnosis.pending
     .map(({ becomesFindingAt }) => (becomesFindingAt?.getTime() ?? 0) - snapshot.observedAt.getTime())
     .filter((waitMs) => waitMs > 0);
   return waitsMs.length === 0 ? undefined : now.ms + Math.min(...waitsMs);
 }
 
-function momentNow(): Moment {
+function readClocks(): ClockReading {
   return { ms: performance.now(), wallClock: new Date() };
 }
 

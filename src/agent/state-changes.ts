@@ -7,8 +7,7 @@ import { asBeingHealed, sandboxOf } from "../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import { doneInWords } from "../report/step-words.ts";
 import type { Growth } from "./counts.ts";
-import type { Stand } from "./decisions.ts";
-import type { Moment } from "./policy/ledger.ts";
+import type { ClockReading, Stand } from "./policy/decisions.ts";
 import {
   type AgentEvent,
   type AgentState,
@@ -48,7 +47,7 @@ interface ScanResult {
   readonly counts: NodeCounts;
   readonly growth: Growth;
   readonly seconds: number;
-  readonly now: Moment;
+  readonly now: ClockReading;
 }
 
 export function afterScan(state: AgentState, { report, counts, growth, seconds, now }: ScanResult): Change {
@@ -155,7 +154,7 @@ const MAX_HEALS = 100;
  * Removes findings that the verification no longer finds; a finding that disappears without a heal is published as
  * `gone`.
  */
-export function afterHealing(state: AgentState, results: readonly ActionResult[], now: Moment): Change {
+export function afterHealing(state: AgentState, results: readonly ActionResult[], now: ClockReading): Change {
   const sightings = new Map(state.sightings.map((sighting) => [sighting.finding.id, sighting]));
   const records = results.map((result) => recordOf(result, now.wallClock));
   const count = (of: HealRecord["outcome"]): number => records.filter(({ outcome }) => outcome === of).length;
@@ -237,7 +236,7 @@ const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
  * sighting. A scan that could not read the runtime removes nothing, because its missing findings may still exist. A
  * scan during a heal does not remove what is being healed.
  */
-function updateSightings(before: readonly Sighting[], report: NodeReport, now: Moment): Sighted {
+function updateSightings(before: readonly Sighting[], report: NodeReport, now: ClockReading): Sighted {
   const known = new Map(before.map((sighting) => [reportedSubjectKey(sighting.finding), sighting]));
   const found = new Set(report.findings.map(reportedSubjectKey));
   const seen = report.findings.map((finding): Sighting => {

@@ -19,7 +19,7 @@ describe("an attempt cut short by the end of the agent", () => {
 
   test("counts towards the budget", () => {
     expect(decisionOf({ policy, ledger: killedAt(0, 1, 2), ms: 3 })).toMatchObject({
-      kind: "give-up",
+      kind: "given-up",
       message: "3 attempts within 1m did not heal it; the last one: unghost was ended in the middle of it",
     });
   });

@@ -1,6 +1,6 @@
 import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
 import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
-import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
+import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/decisions.ts";
 import { policyFrom } from "../../../src/cli/settings/policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { viewOf } from "../../../src/evidence/view.ts";

@@ -18,7 +18,7 @@ describe("mode", () => {
     const message = "by policy, dead-after-crash is only observed";
 
     expect(decisionOf({ policy: policyWith({ mode: "observe" }) })).toEqual({
-      kind: "observe",
+      kind: "observed",
       reason: "policy",
       message,
     });
@@ -34,7 +34,7 @@ describe("a minimum age", () => {
 
   test("counts from the first sighting", () => {
     expect(decisionOf({ policy, seenMs: 100, ms: 5099 })).toMatchObject({
-      kind: "wait",
+      kind: "waiting",
       reason: "min-age",
       dueAtMs: 5100,
     });
@@ -87,7 +87,7 @@ describe("back-off after an attempt", () => {
       const ledger = after(policy, ...attempts);
 
       expect(decisionOf({ policy, ledger, ms: dueAtMs - 1 })).toMatchObject({
-        kind: "wait",
+        kind: "waiting",
         reason: "cool-down",
         dueAtMs,
       });
@@ -112,7 +112,7 @@ describe("a spent budget", () => {
     const decision = decisionOf({ policy, ledger: spent, ms: 30_000 });
 
     expect(decision).toMatchObject({
-      kind: "give-up",
+      kind: "given-up",
       message: "3 attempts within 1m did not heal it; the last one: still busy",
       next: expect.stringMatching(/^crictl pods --state NotReady, .*Details: `unghost explain dead-after-crash`\.$/),
     });
@@ -128,7 +128,7 @@ describe("a spent budget", () => {
 
   test("lasts until the oldest attempt leaves the period", () => {
     expect(ask({ policy, ledger: spent, ms: 59_999 }).dueAtMs).toBe(60_000);
-    expect(decisionOf({ policy, ledger: spent, ms: 59_999 })?.kind).toBe("give-up");
+    expect(decisionOf({ policy, ledger: spent, ms: 59_999 })?.kind).toBe("given-up");
     expect(decisionOf({ policy, ledger: spent, ms: 60_000 })?.kind).toBe("run");
   });
 
@@ -149,7 +149,7 @@ describe("a spent budget", () => {
 describe("excluded namespaces", () => {
   const policy = policyWith({}, { ignoredNamespaces: ["default"] });
   const nameless = actionOn("a", { subject: { type: "process", pid: 7, sandboxId: idOf("a") } });
-  const leftOut = { kind: "observe", reason: "opted-out", message: "by policy, the namespace default is left out" };
+  const leftOut = { kind: "observed", reason: "opted-out", message: "by policy, the namespace default is left out" };
 
   test("are identified by the pod", () => {
     expect(decisionOf({ policy })).toEqual(leftOut);
@@ -207,7 +207,7 @@ test("the cap counts started actions, not given-up ones", () => {
 
   const { decided } = ask({ policy, ledger, actions: [ONE, actionOn("b"), actionOn("c")], ms: 30_000 });
 
-  expect(decided.map(({ decision }) => decision.kind)).toEqual(["give-up", "run", "wait"]);
+  expect(decided.map(({ decision }) => decision.kind)).toEqual(["given-up", "run", "waiting"]);
 });
 
 describe("invariants", () => {

@@ -1,22 +1,27 @@
 import { classById } from "../../classes/index.ts";
-import { type Finding, podOf, sandboxIdOf } from "../../evidence/finding.ts";
+import { type Finding, podOf, reason, sandboxIdOf } from "../../evidence/finding.ts";
+import { nodeHolds } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
 import { parseSandboxName } from "../../node/types/ids.ts";
-import type { PlannedAction } from "../../plan/plan.ts";
+import type { LeftAlone, Plan, PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
+import type { Planned } from "../../plan/scan.ts";
 import { sentence } from "../../report/words.ts";
-import type { RefusalReason, Sighting } from "../state/state.ts";
+import type { PauseReason, RefusalReason, Sighting, Standing } from "../state/state.ts";
 import { type AgentPolicy, type ClassPolicy, untilWindowMs } from "./agent-policy.ts";
 import { type Attempt, coolDownEndsMs, countedAttempts, type Ledger } from "./attempts.ts";
 
+type StandingOf<Kind extends Standing["kind"]> = Extract<Standing, { kind: Kind }>;
+
+/** `run`, or the standing of the finding. */
 export type Decision =
   | { readonly kind: "run" }
   /** `dueAtMs`: by performance.now(), when to decide again. */
-  | { readonly kind: "wait"; readonly reason: RefusalReason; readonly message: string; readonly dueAtMs: number }
-  | { readonly kind: "observe"; readonly reason: RefusalReason; readonly message: string }
-  /** `next`: the manual steps. It is retried at `dueAtMs`, or when the subject changes. */
-  | { readonly kind: "give-up"; readonly message: string; readonly next: string; readonly dueAtMs: number };
+  | (StandingOf<"waiting"> & { readonly reason: RefusalReason; readonly dueAtMs: number })
+  | (StandingOf<"observed"> & { readonly reason: RefusalReason })
+  /** It is retried at `dueAtMs`, or when the subject changes. */
+  | (StandingOf<"given-up"> & { readonly dueAtMs: number });
 
 export interface Decided {
   /** The action without restarts of pods in excluded namespaces. */
@@ -33,7 +38,7 @@ export interface Decisions {
 }
 
 /** Monotonic for every age; the wall clock is only for maintenance windows. */
-export interface Moment {
+export interface ClockReading {
   readonly ms: number;
   readonly wallClock: Date;
 }
@@ -45,7 +50,7 @@ export interface Question {
   readonly ledger: Ledger;
   readonly policy: AgentPolicy;
   readonly view: Pick<NodeView, "about" | "snapshot">;
-  readonly now: Moment;
+  readonly now: ClockReading;
 }
 
 /** The decision about each planned action. Pure; classes that are off are left out. */
@@ -82,12 +87,12 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
   });
 
   if (classPolicy.mode === "observe") {
-    return answer({ kind: "observe", reason: "policy", message: `by policy, ${finding.class} is only observed` });
+    return answer({ kind: "observed", reason: "policy", message: `by policy, ${finding.class} is only observed` });
   }
   const namespace = namespaceOf(finding, view);
   if (namespace !== undefined && policy.ignoredNamespaces.includes(namespace)) {
     const message = `by policy, the namespace ${namespace} is left out`;
-    return answer({ kind: "observe", reason: "opted-out", message });
+    return answer({ kind: "observed", reason: "opted-out", message });
   }
   const [oldest] = counted.slice(-classPolicy.attempts);
   if (oldest !== undefined && counted.length >= classPolicy.attempts) {
@@ -102,13 +107,13 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
   return answer(longest ?? { kind: "run" });
 }
 
-type Wait = Extract<Decision, { kind: "wait" }>;
+type Wait = Extract<Decision, { kind: "waiting" }>;
 
 // None of these messages counts down: otherwise a page, a condition or an event would change with every scan.
 
 function ageWait({ minAgeMs }: ClassPolicy, seenMs: number): Wait {
   const message = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
-  return { kind: "wait", reason: "min-age", message, dueAtMs: seenMs + minAgeMs };
+  return { kind: "waiting", reason: "min-age", message, dueAtMs: seenMs + minAgeMs };
 }
 
 function coolDownWait(endsMs = 0, attempts: number, policy: ClassPolicy): Wait {
@@ -116,12 +121,12 @@ function coolDownWait(endsMs = 0, attempts: number, policy: ClassPolicy): Wait {
     attempts === 0
       ? "its healing was put off a short while ago"
       : `it was treated a short while ago and is still there (attempt ${attempts} of ${policy.attempts})`;
-  return { kind: "wait", reason: "cool-down", message, dueAtMs: endsMs };
+  return { kind: "waiting", reason: "cool-down", message, dueAtMs: endsMs };
 }
 
 function windowWait(opensMs: number): Wait {
   const message = "it is outside the maintenance windows";
-  return { kind: "wait", reason: "maintenance-window", message, dueAtMs: opensMs };
+  return { kind: "waiting", reason: "maintenance-window", message, dueAtMs: opensMs };
 }
 
 function givenUp(classId: string, counted: readonly Attempt[], policy: ClassPolicy, dueAtMs: number): Decision {
@@ -130,7 +135,7 @@ function givenUp(classId: string, counted: readonly Attempt[], policy: ClassPoli
   const message = counted.every(({ outcome }) => outcome === "healed")
     ? `it was healed ${counted.length} times within ${period} and came back each time`
     : `${counted.length} attempts within ${period} did not heal it${last?.reason === undefined ? "" : `; the last one: ${last.reason}`}`;
-  return { kind: "give-up", message, next: byHand(classId), dueAtMs };
+  return { kind: "given-up", message, next: byHand(classId), dueAtMs };
 }
 
 function byHand(classId: string): string {
@@ -146,12 +151,12 @@ function withoutIgnoredRestarts(action: PlannedAction, { ignoredNamespaces }: Ag
   return { ...rest, followUps: left };
 }
 
-function withCap(decided: readonly Decided[], cap: number, now: Moment): readonly Decided[] {
+function withCap(decided: readonly Decided[], cap: number, now: ClockReading): readonly Decided[] {
   const runs = decided.filter(({ decision }) => decision.kind === "run").map(({ action }) => action);
   const overCap = new Set(capped(runs, cap).overCap);
   if (overCap.size === 0) return decided;
   const message = `one healing touches ${cap} subjects at most; it is in the next one`;
-  const wait: Wait = { kind: "wait", reason: "policy", message, dueAtMs: now.ms };
+  const wait: Wait = { kind: "waiting", reason: "policy", message, dueAtMs: now.ms };
   return decided.map((one) => (overCap.has(one.action) ? { ...one, decision: wait } : one));
 }
 
@@ -187,4 +192,67 @@ function namespaceOfClaim(attachment: string, { snapshot }: Pick<NodeView, "snap
   const { kubernetes } = snapshot;
   if (kubernetes.source !== "api") return undefined;
   return kubernetes.unattached?.find(({ name }) => name === attachment)?.claim?.namespace;
+}
+
+interface Situation extends Omit<Question, "actions" | "view"> {
+  readonly ownPodUid: string | undefined;
+}
+
+export type NodeDecisions = Decisions & Pick<Plan, "leftAlone">;
+
+/** The part of a plan that the agent may execute now, and why not the rest. */
+export function decisionsFor({ diagnosis, plan }: Planned, { ownPodUid, ...rest }: Situation): NodeDecisions {
+  // Unghost runs in this pod: only kubelet may repair it.
+  const isOwn = ({ finding: { subject } }: PlannedAction): boolean =>
+    ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
+  const { own = [], others = [] } = Object.groupBy(plan.actions, (action) => (isOwn(action) ? "own" : "others"));
+  const decisions = decide({ ...rest, actions: others, view: diagnosis.view });
+  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
+  return { ...decisions, leftAlone: [...plan.leftAlone, ...ownLeft] };
+}
+
+/** Only what may run now, as a plan. */
+export function runnablePlan({ decided, leftAlone }: NodeDecisions): Plan {
+  return { leftAlone, actions: decided.flatMap(({ action, decision }) => (decision.kind === "run" ? [action] : [])) };
+}
+
+/** A standing, and why nothing is done if that is a decision. */
+export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
+  readonly refusal?: RefusalReason | undefined;
+}
+
+/** The standing of each finding, by its id. A finding that may run now keeps its standing until it does. */
+export function standsOf({ decided, leftAlone }: NodeDecisions, pause: PauseReason | undefined) {
+  const stands = new Map<string, Stand>();
+  for (const left of leftAlone) stands.set(left.finding.id, leftAloneStand(left, pause));
+  for (const { action, decision, attempts } of decided) {
+    const { id } = action.finding;
+    if (decision.kind === "run") {
+      if (pause === undefined) continue;
+      stands.set(id, { standing: { kind: "waiting", message: pause.message }, attempts, refusal: pause.reason });
+      continue;
+    }
+    const { reason: refusal, dueAtMs: _dueAtMs, ...standing } = { reason: undefined, dueAtMs: 0, ...decision };
+    stands.set(id, { standing, attempts, refusal });
+  }
+  return stands;
+}
+
+function leftAloneStand({ finding, reason: { code, text } }: LeftAlone, pause: PauseReason | undefined): Stand {
+  const standing: Standing = { kind: "observed", message: text };
+  // A manual class was not refused: it was never planned.
+  if (!finding.treatment.automatic) return { standing, attempts: 0 };
+  return {
+    standing,
+    attempts: 0,
+    refusal: code === "opted-out" ? "opted-out" : (pause?.reason ?? "guard"),
+  };
+}
+
+/** Annotations in the cluster that pause the whole node. */
+export function clusterPause(view: NodeView): PauseReason | undefined {
+  const { paused, node } = nodeHolds(view);
+  if (paused) return { reason: "paused", message: "the node is paused by unghost.dev/paused" };
+  if (node) return { reason: "opted-out", message: "the node is opted out by unghost.dev/ignore" };
+  return undefined;
 }
