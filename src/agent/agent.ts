@@ -135,9 +135,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     },
     warn,
   });
-  const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>
-    log.warn({ problem }, "saving the timeline failed"),
-  );
+  const timeline = keepTimeline(store, session, (problem) => log.warn({ problem }, "saving the timeline failed"));
   const stopPublishing = publishRuns(store, session.stateDir, (error) =>
     log.warn({ reason: describeError(error) }, "reading the journal failed"),
   );

@@ -1,14 +1,20 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../heal/state/durable-files.ts";
-import { openStateDir, readStateDocument } from "../heal/state/state-dir.ts";
-import { describeError, valueOr } from "../host/source.ts";
+import { readStateDocument } from "../heal/state/state-dir.ts";
+import { valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MAX_ATTEMPTS } from "./policy/attempts.ts";
+import { keepFile, type StatePlace, writeStateFile } from "./state/kept-file.ts";
 
 /** Enough for about a thousand subjects with one attempt. The oldest are dropped if that is not enough. */
 const MAX_BYTES = 256 * 1024;
+
+/**
+ * Consecutive heals would each write the whole file. The first is written at once, because it may be the one that kills
+ * the agent.
+ */
+const WRITE_EVERY_MS = 5000;
 
 const duration = v.pipe(v.number(), v.finite(), v.minValue(0));
 const AttemptsFile = v.object({
@@ -44,9 +50,7 @@ const AttemptsFile = v.object({
 
 type KeptSubject = v.InferOutput<typeof AttemptsFile>["subjects"][number];
 
-interface AttemptsOptions {
-  readonly stateDir: string;
-  readonly uid: number;
+interface AttemptsOptions extends StatePlace {
   readonly stamp: () => Stamp;
   /** Called when it changes. Attempts that cannot be written still count in this process. */
   readonly onProblem: (problem: string, failed: "read" | "write") => void;
@@ -66,9 +70,17 @@ export function openAttempts(options: AttemptsOptions): KeptAttempts {
   const { stateDir, stamp, onProblem } = options;
   const remembered = readAttempts(stateDir, stamp(), performance.now());
   if ("problem" in remembered) onProblem(remembered.problem, "read");
-  const writer = openWriter(options, () => book.ifEndedNow(performance.now()));
-  const book = new AttemptBook("ledger" in remembered ? remembered.ledger : undefined, writer.changed);
-  return { book, close: writer.close };
+  const file = keepFile({
+    everyMs: WRITE_EVERY_MS,
+    write: () =>
+      writeStateFile(options, "attempts.json", "attempts", () => {
+        const nowMs = performance.now();
+        return documentOf(book.ifEndedNow(nowMs), stamp(), nowMs);
+      }),
+    onProblem: (problem) => onProblem(problem, "write"),
+  });
+  const book = new AttemptBook("ledger" in remembered ? remembered.ledger : undefined, file.changed);
+  return { book, close: file.close };
 }
 
 type ReadAttempts = { readonly ledger: Ledger } | { readonly problem: string };
@@ -90,74 +102,10 @@ function entryOf({ class: classId, attempts }: KeptSubject, writtenMs: number): 
   };
 }
 
-/**
- * Consecutive heals would each write the whole file. The first is written at once, because it may be the one that kills
- * the agent.
- */
-const WRITE_EVERY_MS = 5000;
-
-function openWriter(
-  { stateDir, uid, stamp, onProblem }: AttemptsOptions,
-  ledger: () => Ledger,
-): { readonly changed: () => void; readonly close: () => Promise<void> } {
-  let isChanged = false;
-  let pause: NodeJS.Timeout | undefined;
-  let writing: Promise<void> = Promise.resolve();
-  let reported: string | undefined;
-
-  async function write(): Promise<void> {
-    isChanged = false;
-    const problem = await writeAttempts(stateDir, uid, { stamp: stamp(), nowMs: performance.now(), ledger: ledger() });
-    if (problem !== undefined && problem !== reported) onProblem(problem, "write");
-    reported = problem;
-  }
-
-  function writeUnlessPausing(): void {
-    if (!isChanged || pause !== undefined) return;
-    writing = writing.then(write);
-    pause = setTimeout(() => {
-      pause = undefined;
-      writeUnlessPausing();
-    }, WRITE_EVERY_MS);
-    pause.unref();
-  }
-
-  return {
-    changed: () => {
-      isChanged = true;
-      writeUnlessPausing();
-    },
-    close: async () => {
-      clearTimeout(pause);
-      await writing;
-      if (isChanged) await write();
-    },
-  };
-}
-
-interface Writing {
-  readonly stamp: Stamp;
-  readonly nowMs: number;
-  readonly ledger: Ledger;
-}
-
-/** Returns the error. */
-async function writeAttempts(
-  stateDir: string,
-  uid: number,
-  { stamp, nowMs, ledger }: Writing,
-): Promise<string | undefined> {
-  const opened = await openStateDir(stateDir, uid);
-  if (!opened.ok) return opened.refusal.message;
-  try {
-    const head = `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":${JSON.stringify(stamp)},"subjects":[\n`;
-    const tail = "\n]}\n";
-    const subjects = newestWithin(MAX_BYTES - head.length - tail.length, ledger, nowMs);
-    await writeDurably(join(opened.value.root, "attempts.json"), `${head}${subjects.join(",\n")}${tail}`);
-    return undefined;
-  } catch (thrown) {
-    return `attempts could not be kept: ${describeError(thrown)}`;
-  }
+function documentOf(ledger: Ledger, written: Stamp, nowMs: number): string {
+  const head = `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":${JSON.stringify(written)},"subjects":[\n`;
+  const tail = "\n]}\n";
+  return `${head}${newestWithin(MAX_BYTES - head.length - tail.length, ledger, nowMs).join(",\n")}${tail}`;
 }
 
 /** Oldest first, as in the ledger. */

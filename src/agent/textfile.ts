@@ -2,69 +2,47 @@ import { open, rename } from "node:fs/promises";
 import { unlinkIfThere } from "../heal/state/durable-files.ts";
 import { describeError } from "../host/source.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
+import { type KeptFile, keepFile } from "./state/kept-file.ts";
 import type { Watched } from "./state/store.ts";
 
 export interface TextfileOptions {
   readonly store: Watched;
   /** In the directory of node_exporter's textfile collector. */
   readonly path: string;
-  /** Called for the first of consecutive failures. */
+  /** Called for a failure when it starts or changes. */
   readonly warn: (message: string, detail: string) => void;
   /** The minimum interval between two writes; 15 s by default, about the usual scrape interval. */
   readonly everyMs?: number;
 }
 
-export interface TextfileWriter {
-  /** Writes pending changes. */
-  close(): Promise<void>;
-}
-
 const EVERY_MS = 15_000;
 
 /** The agent's metrics as a file for node_exporter: written after changes, and replaced atomically. */
-export function textfileWriter(options: TextfileOptions): TextfileWriter {
+export function textfileWriter(options: TextfileOptions): Pick<KeptFile, "close"> {
   const { store, path, warn, everyMs = EVERY_MS } = options;
   if (!path.endsWith(".prom")) {
     throw new Error(`node_exporter reads files that end in .prom only, and ${path} does not. Name it unghost.prom.`);
   }
   const metrics = agentMetrics(store, { process: false });
-  let pending: NodeJS.Timeout | undefined;
-  let writing = Promise.resolve();
-  let startedMs = Number.NEGATIVE_INFINITY;
-  let failing = false;
-
-  function changed(): void {
-    if (pending !== undefined) return;
-    pending = setTimeout(start, Math.max(0, startedMs + everyMs - performance.now())).unref();
-  }
-
-  function start(): void {
-    pending = undefined;
-    startedMs = performance.now();
-    writing = writing.then(write);
-  }
-
-  async function write(): Promise<void> {
-    try {
-      await replaceFile(path, await metrics.render());
-      failing = false;
-    } catch (error) {
-      if (!failing) warn("writing the metrics file failed; retrying", `${path}: ${describeError(error)}`);
-      failing = true;
-    }
-  }
-
-  const unsubscribe = store.onChange(changed);
-  changed();
+  const file = keepFile({
+    everyMs,
+    write: async () => {
+      try {
+        await replaceFile(path, await metrics.render());
+        return undefined;
+      } catch (error) {
+        return `${path}: ${describeError(error)}`;
+      }
+    },
+    onProblem: (problem) => warn("writing the metrics file failed; retrying", problem),
+  });
+  const unsubscribe = store.onChange(file.changed);
+  file.changed();
   return {
     close: async () => {
       unsubscribe();
       metrics.close();
-      if (pending !== undefined) {
-        clearTimeout(pending);
-        start();
-      }
-      await writing;
+      await file.close();
     },
   };
 }

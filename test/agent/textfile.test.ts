@@ -11,7 +11,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { openStore, type Store } from "../../src/agent/state/store.ts";
-import { type TextfileOptions, type TextfileWriter, textfileWriter } from "../../src/agent/textfile.ts";
+import { type TextfileOptions, textfileWriter } from "../../src/agent/textfile.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { freshState, sightingOf } from "./metrics/agent-state.ts";
 import { namesIn, seriesIn } from "./metrics/exposition.ts";
@@ -20,7 +20,7 @@ const HANG_MS = 30_000;
 const ONE_GHOST = 'unghost_findings{class="pod-gone"} 1\n';
 
 let dir: ReturnType<typeof tempDir>;
-let writers: TextfileWriter[];
+let writers: ReturnType<typeof textfileWriter>[];
 
 beforeEach(() => {
   dir = tempDir();
@@ -33,7 +33,7 @@ afterEach(async () => {
 
 interface Opened {
   readonly store: Store;
-  readonly writer: TextfileWriter;
+  readonly writer: ReturnType<typeof textfileWriter>;
   readonly path: string;
   readonly problems: readonly string[];
 }

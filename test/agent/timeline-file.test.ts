@@ -13,7 +13,7 @@ const uid = process.getuid?.() ?? 0;
 async function kept(stateDir: string, at: Date = NOW): Promise<readonly string[]> {
   const problems: string[] = [];
   const store = openStore(freshState());
-  const keeper = keepTimeline(store, stateDir, uid, (problem) => problems.push(problem));
+  const keeper = keepTimeline(store, { stateDir, uid }, (problem) => problems.push(problem));
   store.update((state) => ({ ...state, timeline: addToTimeline([], { at, ghosts: 7 }) }));
   await keeper.close();
   return problems;

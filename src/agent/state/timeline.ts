@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../../heal/state/durable-files.ts";
-import { openStateDir, readStateDocument } from "../../heal/state/state-dir.ts";
-import { describeError } from "../../host/source.ts";
+import { readStateDocument } from "../../heal/state/state-dir.ts";
+import { keepFile, type StatePlace, writeStateFile } from "./kept-file.ts";
 import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 
@@ -118,48 +117,27 @@ export function readTimeline(stateDir: string, now: Date): ReadTimeline {
   return { points: document.value.points.filter(isOfLastDay).slice(-MAX_POINTS) };
 }
 
-/** Gives what went wrong: a timeline that cannot be kept is logged and nothing more. */
-async function writeTimeline(
-  stateDir: string,
-  uid: number,
-  points: readonly TimelinePoint[],
-): Promise<string | undefined> {
-  const opened = await openStateDir(stateDir, uid);
-  if (!opened.ok) return opened.refusal.message;
-  try {
-    const document = { apiVersion: "unghost.dev/v1", kind: "Timeline", points };
-    await writeDurably(join(opened.value.root, "timeline.json"), `${JSON.stringify(document)}\n`);
-    return undefined;
-  } catch (thrown) {
-    return `the timeline could not be kept: ${describeError(thrown)}`;
-  }
-}
-
 const KEEP_EVERY_MS = 5 * 60_000;
 
-/** Writes the timeline periodically while it changes, and at the end. */
+/** Writes the timeline while it changes, and at the end. A timeline that cannot be kept is logged and nothing more. */
 export function keepTimeline(
   store: Watched,
-  stateDir: string,
-  uid: number,
+  place: StatePlace,
   onProblem: (problem: string) => void,
 ): { close(): Promise<void> } {
-  let kept = store.state().timeline;
-
-  async function keep(): Promise<void> {
-    const { timeline } = store.state();
-    if (timeline === kept) return;
-    const problem = await writeTimeline(stateDir, uid, timeline);
-    if (problem === undefined) kept = timeline;
-    else onProblem(problem);
-  }
-
-  const timer = setInterval(() => void keep(), KEEP_EVERY_MS);
-  timer.unref();
+  let { timeline } = store.state();
+  const document = () => `${JSON.stringify({ apiVersion: "unghost.dev/v1", kind: "Timeline", points: timeline })}\n`;
+  const write = () => writeStateFile(place, "timeline.json", "the timeline", document);
+  const file = keepFile({ everyMs: KEEP_EVERY_MS, write, onProblem });
+  const stopListening = store.onChange((state) => {
+    if (state.timeline === timeline) return;
+    ({ timeline } = state);
+    file.changed();
+  });
   return {
-    close: async () => {
-      clearInterval(timer);
-      await keep();
+    close: () => {
+      stopListening();
+      return file.close();
     },
   };
 }
