@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { AgentEvent } from "../state/state.ts";
 import type { Watched } from "../state/store.ts";
-import { STATE_METRICS, type StateMetric } from "./state-metrics.ts";
+import { counter, gauge, STATE_METRICS, type StateMetric, single } from "./state-metrics.ts";
 
 export interface AgentMetrics {
   readonly contentType: string;
@@ -56,25 +56,17 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions): Agen
 
 /** Read again at each scrape, including counters: the state has the totals, so nothing is counted twice or missed. */
 function register(registry: Registry, metric: StateMetric, samples: () => ReturnType<StateMetric["samples"]>): void {
-  const { name, help, labels } = metric;
-  const common = { name, help, labelNames: [...labels], registers: [registry] };
-  if (metric.type === "gauge") {
-    const gauge: Gauge = new Gauge({
-      ...common,
-      collect: () => {
-        gauge.reset();
-        for (const sample of samples()) gauge.set(sample.labels, sample.value);
-      },
-    });
-  } else {
-    const counter: Counter = new Counter({
-      ...common,
-      collect: () => {
-        counter.reset();
-        for (const sample of samples()) counter.inc(sample.labels, sample.value);
-      },
-    });
-  }
+  const { type, name, help, labels } = metric;
+  const registered: Gauge | Counter = new (type === "gauge" ? Gauge : Counter)({
+    name,
+    help,
+    labelNames: [...labels],
+    registers: [registry],
+    collect: () => {
+      registered.reset();
+      for (const sample of samples()) registered.inc(sample.labels, sample.value);
+    },
+  });
 }
 
 function histogram(registry: Registry, name: string, help: string, buckets: number[]): Histogram {
@@ -83,28 +75,22 @@ function histogram(registry: Registry, name: string, help: string, buckets: numb
 
 /** The agent's own resource usage, with the standard names. Only what is cheap to read. */
 const PROCESS_METRICS: readonly StateMetric[] = [
-  {
-    type: "gauge",
-    name: "process_resident_memory_bytes",
-    help: "Resident memory of the agent.",
-    labels: [],
-    samples: () => [{ labels: {}, value: process.memoryUsage.rss() }],
-  },
-  {
-    type: "counter",
-    name: "process_cpu_seconds_total",
-    help: "User and system CPU time of the agent.",
-    labels: [],
-    samples: () => {
+  gauge(
+    "process_resident_memory_bytes",
+    "Resident memory of the agent.",
+    single(() => process.memoryUsage.rss()),
+  ),
+  counter(
+    "process_cpu_seconds_total",
+    "User and system CPU time of the agent.",
+    single(() => {
       const { user, system } = process.cpuUsage();
-      return [{ labels: {}, value: (user + system) / 1e6 }];
-    },
-  },
-  {
-    type: "gauge",
-    name: "process_start_time_seconds",
-    help: "Unix time at which the agent was started.",
-    labels: [],
-    samples: ({ startedAt }) => [{ labels: {}, value: startedAt.getTime() / 1000 }],
-  },
+      return (user + system) / 1e6;
+    }),
+  ),
+  gauge(
+    "process_start_time_seconds",
+    "Unix time at which the agent was started.",
+    single(({ startedAt }) => startedAt.getTime() / 1000),
+  ),
 ];
