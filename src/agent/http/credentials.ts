@@ -13,12 +13,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-export interface CertificateFiles {
-  read(): Promise<Certificate>;
-  hasChanged(): Promise<boolean>;
-}
-
-export function certificateFiles({ certFile, keyFile }: TlsFiles): CertificateFiles {
+export function certificateFiles({ certFile, keyFile }: TlsFiles): ChangingFile<Certificate> {
   const certificate = changingFile("certificate", certFile);
   const privateKey = changingFile("private key", keyFile);
   return {
@@ -39,14 +34,14 @@ export function certificateFiles({ certFile, keyFile }: TlsFiles): CertificateFi
 }
 
 /** A file that is replaced while the agent runs: a mounted secret, a renewed certificate. */
-interface ChangingFile {
-  read(): Promise<string>;
+interface ChangingFile<Content> {
+  read(): Promise<Content>;
   /** Whether it changed since the last read. Throws if it is not accessible. */
   hasChanged(): Promise<boolean>;
 }
 
 /** `what` is its name in errors. */
-export function changingFile(what: string, path: string): ChangingFile {
+function changingFile(what: string, path: string): ChangingFile<string> {
   let read: string | undefined;
 
   /** Follows links, because a mounted secret is one: a rotation changes the directory behind the name. */

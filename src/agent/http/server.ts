@@ -1,17 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
 import type { Watched } from "../state/store.ts";
-import {
-  type Certificate,
-  type CertificateFiles,
-  certificateFiles,
-  OPEN_GATE,
-  type TlsFiles,
-  tokenGate,
-} from "./credentials.ts";
+import { type Certificate, certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { answer, builtPage, type StatusPage, watchReadiness } from "./routes.ts";
@@ -43,7 +37,7 @@ const RENEW_EVERY_MS = 30_000;
 
 /** The status server: read-only HTTP. Throws a user-facing message if it cannot listen as configured. */
 export async function openAgentServer(options: AgentServerOptions): Promise<AgentServer> {
-  const { store, tokenFile, warn } = options;
+  const { store, tokenFile, tls, warn } = options;
   const where = parseListenAddress(options.listen);
   const gate = tokenFile === undefined ? OPEN_GATE : await tokenGate(tokenFile);
   const metrics = agentMetrics(store, { process: true });
@@ -65,26 +59,15 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
     metrics.close();
   }
 
-  async function start(): Promise<Listening> {
-    if (options.tls !== undefined) {
-      const certificate = certificateFiles(options.tls);
-      const renewEveryMs = options.renewEveryMs ?? RENEW_EVERY_MS;
-      return listenWithRenewal({ where, handler, certificate, renewEveryMs, warn });
-    }
-    const server = createHttpServer(handler);
-    return { bound: await listenOn(server, where), close: () => closeServer(server) };
-  }
-
-  const listening = await start().catch((error: unknown) => {
+  const server = await listenWithRenewal({ ...options, where, handler }).catch((error: unknown) => {
     stopWatching();
     throw error;
   });
-  const scheme = options.tls === undefined ? "http" : "https";
   return {
-    address: `${scheme}://${showAddress(listening.bound.address, listening.bound.port)}`,
+    address: `${tls === undefined ? "http" : "https"}://${showAddress(server.bound.address, server.bound.port)}`,
     close: async () => {
       stopWatching();
-      await listening.close();
+      await server.close();
     },
   };
 }
@@ -110,7 +93,7 @@ const WHY_NOT: Readonly<Record<string, string>> = {
   ENOTFOUND: "the name is unknown. Give an address instead",
 };
 
-export function createHttpServer(handler: RequestListener, certificate?: Certificate): Server {
+function createHttpServer(handler: RequestListener, certificate?: Certificate): Server {
   const server: Server =
     certificate === undefined ? createServer(LIMITS, handler) : createTlsServer({ ...LIMITS, ...certificate }, handler);
   server.maxConnections = MAX_CONNECTIONS;
@@ -118,7 +101,7 @@ export function createHttpServer(handler: RequestListener, certificate?: Certifi
   return server;
 }
 
-export async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
+async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
@@ -134,7 +117,7 @@ export async function listenOn(server: Server, { host, port }: ListenAddress): P
   return server.address() as AddressInfo;
 }
 
-export function closeServer(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const rest = setTimeout(() => server.closeAllConnections(), CLOSING_MS);
     server.close(() => {
@@ -145,63 +128,55 @@ export function closeServer(server: Server): Promise<void> {
   });
 }
 
-export function showAddress(host: string, port: number): string {
+function showAddress(host: string, port: number): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-export interface ServerPlan {
+interface ListenOptions extends Pick<AgentServerOptions, "tls" | "renewEveryMs" | "warn"> {
   readonly where: ListenAddress;
   readonly handler: RequestListener;
-  readonly certificate: CertificateFiles;
-  readonly renewEveryMs: number;
-  readonly warn: (message: string, detail: string) => void;
-}
-
-export interface Listening {
-  readonly bound: AddressInfo;
-  close(): Promise<void>;
 }
 
 /**
- * An HTTPS server that reloads its certificate. Bun cannot replace the certificate of a running server, so another
- * server replaces it on the same port. While the new files are invalid the old certificate stays.
+ * With TLS the certificate is loaded again when it changes. Bun cannot replace the certificate of a running server, so
+ * another server replaces it on the same port. While the new files are invalid the old certificate stays.
  */
-export async function listenWithRenewal(plan: ServerPlan): Promise<Listening> {
-  let server = createHttpServer(plan.handler, await plan.certificate.read());
-  const bound = await listenOn(server, plan.where);
-  let reported: string | undefined;
-  let closing = false;
-  let renewing = Promise.resolve();
-  let timer = setTimeout(tick, plan.renewEveryMs).unref();
-
-  function tick(): void {
-    renewing = renew().then(
-      () => complain(undefined),
-      (error: unknown) => complain((error as Error).message),
-    );
-  }
+async function listenWithRenewal({ where, handler, tls, renewEveryMs = RENEW_EVERY_MS, warn }: ListenOptions) {
+  const certificate = tls && certificateFiles(tls);
+  const open = async (): Promise<Server> => createHttpServer(handler, await certificate?.read());
+  let server = await open();
+  const bound = await listenOn(server, where);
+  const stop = new AbortController();
 
   async function renew(): Promise<void> {
-    if (server.listening && !(await plan.certificate.hasChanged())) return;
-    const next = createHttpServer(plan.handler, await plan.certificate.read());
+    if (server.listening && (await certificate?.hasChanged()) !== true) return;
+    const next = await open();
     const previous = closeServer(server);
     server = next;
-    await listenOn(next, { host: plan.where.host, port: bound.port });
+    await listenOn(next, { host: where.host, port: bound.port });
     await previous;
   }
 
-  function complain(problem: string | undefined): void {
-    if (problem !== undefined && problem !== reported)
-      plan.warn("renewing the certificate failed; the previous one stays active", problem);
-    reported = problem;
-    if (!closing) timer = setTimeout(tick, plan.renewEveryMs).unref();
+  async function keepRenewing(): Promise<void> {
+    let reported: string | undefined;
+    for (;;) {
+      await sleep(renewEveryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+      if (stop.signal.aborted) return;
+      const problem = await renew().then(
+        () => undefined,
+        (error: unknown) => (error as Error).message,
+      );
+      if (problem !== undefined && problem !== reported)
+        warn("renewing the certificate failed; the previous one stays active", problem);
+      reported = problem;
+    }
   }
 
+  const renewing = certificate && keepRenewing();
   return {
     bound,
     close: async () => {
-      closing = true;
-      clearTimeout(timer);
+      stop.abort();
       await renewing;
       await closeServer(server);
     },
