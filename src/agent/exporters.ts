@@ -27,26 +27,23 @@ const RETRY_MS = 30_000;
  */
 export function openExporters({ listen, textfile, ...options }: ExportersOptions): Closable {
   const { store, onListening, warn } = options;
-  const exporters = [
-    ...(listen === ""
-      ? []
-      : [
-          keepOpening("status server failed to start; retrying", warn, async () => {
-            const { openAgentServer } = await import("./http/server.ts");
-            const server = await openAgentServer({ ...options, listen, warn });
-            onListening(server.address);
-            return server;
-          }),
-        ]),
-    ...(textfile === undefined
-      ? []
-      : [
-          keepOpening("metrics file failed to open; retrying", warn, async () => {
-            const { textfileWriter } = await import("./textfile.ts");
-            return textfileWriter({ store, path: textfile, warn });
-          }),
-        ]),
-  ];
+  const exporters: Closable[] = [];
+  if (listen !== "") {
+    const openServer = async () => {
+      const { openAgentServer } = await import("./http/server.ts");
+      const server = await openAgentServer({ ...options, listen });
+      onListening(server.address);
+      return server;
+    };
+    exporters.push(keepOpening("status server failed to start; retrying", warn, openServer));
+  }
+  if (textfile !== undefined) {
+    const openFile = async () => {
+      const { textfileWriter } = await import("./textfile.ts");
+      return textfileWriter({ store, path: textfile, warn });
+    };
+    exporters.push(keepOpening("metrics file failed to open; retrying", warn, openFile));
+  }
   return {
     close: async () => {
       await Promise.all(exporters.map((exporter) => exporter.close()));

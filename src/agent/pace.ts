@@ -113,19 +113,17 @@ function jittered(milliseconds: number, random: () => number): number {
 /** The maximum of timers. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-function sleepUnlessWoken(
+async function sleepUnlessWoken(
   milliseconds: number,
   signal: AbortSignal,
   register: (wake: () => void) => void,
 ): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, Math.min(milliseconds, LONGEST_TIMER_MS));
-    signal.addEventListener("abort", end, { once: true });
-    register(end);
-  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wake = (): void => resolve();
+  const timer = setTimeout(wake, Math.min(milliseconds, LONGEST_TIMER_MS));
+  signal.addEventListener("abort", wake);
+  register(wake);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", wake);
 }

@@ -59,8 +59,8 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
     case "/healthz":
       return text(200, "ok");
     case "/readyz": {
-      const readiness = parts.readiness.now();
-      return readiness.ready ? text(200, "ready") : text(503, `Not ready: ${readiness.message}.`);
+      const objection = parts.readiness.objection();
+      return objection === undefined ? text(200, "ready") : text(503, `Not ready: ${objection}.`);
     }
     case "/metrics":
       return typed(parts.metrics.contentType, await parts.metrics.render());
@@ -156,14 +156,12 @@ function sources(hashes: readonly string[]): string {
   return hashes.length === 0 ? "'none'" : hashes.map((hash) => `'${hash}'`).join(" ");
 }
 
-export type Readiness = { readonly ready: true } | { readonly ready: false; readonly message: string };
-
 export interface ReadinessWatch {
-  now(): Readiness;
+  /** Why the agent is not ready: its last scan failed, or is not recent, or could not give a verdict. */
+  objection(): string | undefined;
   close(): void;
 }
 
-/** Ready: the last scan succeeded, and is recent. */
 export function watchReadiness(
   store: Watched,
   readyWithinMs: () => number,
@@ -176,24 +174,20 @@ export function watchReadiness(
     if (event.kind === "scanned") failure = undefined;
   }
 
-  function now(): Readiness {
+  function objection(): string | undefined {
     const { scan } = store.state();
-    if (failure !== undefined) return not(`the last scan failed: ${failure}`);
-    if (scan === undefined) return not("no scan has been finished since the agent's start");
+    if (failure !== undefined) return `the last scan failed: ${failure}`;
+    if (scan === undefined) return "no scan has been finished since the agent's start";
     const ageMs = nowMs() - scan.endedAtMs;
     if (ageMs > readyWithinMs()) {
-      return not(`the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`);
+      return `the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`;
     }
-    if (scan.report.verdict !== "unknown") return { ready: true };
+    if (scan.report.verdict !== "unknown") return undefined;
     const { problem, next } = verdictWords(scan.report);
-    return not(`${problem}. ${next.replace(/\.$/, "")}`);
+    return `${problem}. ${next.replace(/\.$/, "")}`;
   }
 
-  return { now, close: store.onEvent(notice) };
-}
-
-function not(message: string): Readiness {
-  return { ready: false, message };
+  return { objection, close: store.onEvent(notice) };
 }
 
 function seconds(ms: number): number {

@@ -4,22 +4,15 @@ import { couldConcernSandboxes } from "../../classes/index.ts";
 import { describeEnd, outputEnded, startChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { journaldDirectory } from "../../node/journald.ts";
-import type { OnHint } from "./triggers.ts";
+import type { HintSource, OnHint } from "./triggers.ts";
 
-export interface JournalOptions {
+interface JournalOptions {
   readonly hostRoot: string;
   readonly onHint: OnHint;
   /** Why journald is not followed, or not for a while. Called once per reason. */
   readonly warn: (message: string, detail: string) => void;
   /** Following has ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
-}
-
-/** Follows the journal of systemd units, if there is one. */
-export interface JournaldWatch {
-  /** Sets the units to follow. Cheap: called after every scan. */
-  refresh(units: readonly string[]): void;
-  close(): void;
 }
 
 /**
@@ -36,7 +29,8 @@ const LONGEST_PAUSE_MS = 300_000;
 const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 
-export function followJournald({ warn, onLost, ...options }: JournalOptions): JournaldWatch {
+/** Follows the journal of systemd units, if there is one. */
+export function followJournald({ warn, onLost, ...options }: JournalOptions): HintSource {
   let followed = "";
   let stop = new AbortController();
   let reported: string | undefined;

@@ -33,14 +33,17 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   const logs = watchLogFiles(onHint);
   const journal = followJournald({ hostRoot: where.hostRoot, onHint, warn, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
+  const onHost = (path: string): string => resolveOnHost(where.hostRoot, path, "follow");
   return {
-    saw: (snapshot) => {
-      const places = placesOf(snapshot, where);
-      directories.refresh(places.directories);
-      logs.refresh(places.logFiles);
+    saw: ({ cni, runtime: { endpoint } }) => {
+      const { logFiles, units } = placesAt(endpoint);
+      const multus = valueOr(cni.multus, undefined)?.dir;
+      const networks = valueOr(cni.hostLocal, []).map(({ dir }) => dir);
+      const own = ["results", "flannel", "networks"].map((name) => posix.join(where.cniCacheDir, name));
+      directories.refresh([...own, ...networks, ...(multus === undefined ? [] : [multus])].map(onHost));
+      logs.refresh(logFiles.map(onHost));
       // While no runtime is found, the units to follow are unknown.
-      const { endpoint } = snapshot.runtime;
-      if (endpoint !== "") journal.refresh(placesAt(endpoint).units);
+      if (endpoint !== "") journal.refresh(units);
     },
     close: () => {
       stop.abort();
@@ -51,42 +54,9 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   };
 }
 
-/** The paths to watch, from the last scan. */
-interface WatchedPlaces {
-  readonly directories: readonly string[];
-  readonly logFiles: readonly string[];
-}
-
-function placesOf(
-  { cni, runtime }: Pick<Snapshot, "cni" | "runtime">,
-  { hostRoot, cniCacheDir }: { readonly hostRoot: string; readonly cniCacheDir: string },
-): WatchedPlaces {
-  const onHost = (path: string): string => resolveOnHost(hostRoot, path, "follow");
-  const multus = valueOr(cni.multus, undefined)?.dir;
-  const networks = valueOr(cni.hostLocal, []).map(({ dir }) => dir);
-  const directories = ["results", "flannel", "networks"].map((name) => posix.join(cniCacheDir, name));
-  return {
-    directories: [...directories, ...networks, ...(multus === undefined ? [] : [multus])].map(onHost),
-    logFiles: placesAt(runtime.endpoint).logFiles.map(onHost),
-  };
-}
-
-/** File notifications on directories that may not exist yet, and may be created again. */
-export interface DirectoryWatch {
-  /** Watches the directories that exist now. Cheap: called after every scan. */
-  refresh(paths: readonly string[]): void;
-  close(): void;
-}
-
 /** A directory that cannot be watched gives no hints: the periodic scan covers it. */
-export function directoryHints(onHint: OnHint): DirectoryWatch {
-  const watch = watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
-  return {
-    refresh: (paths) => {
-      watch.refresh(paths);
-    },
-    close: () => watch.close(),
-  };
+export function directoryHints(onHint: OnHint): HintSource {
+  return watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
 }
 
 /**
@@ -102,10 +72,10 @@ export interface Hint {
 
 export type OnHint = (hint: Hint) => void;
 
-/** Follows logs that are their own files. */
-export interface LogWatch {
-  /** Sets the files to follow. */
-  refresh(paths: readonly string[]): void;
+/** Follows directories that may not exist yet, files, or units. */
+export interface HintSource {
+  /** Sets what to follow. Cheap: called after every scan. */
+  refresh(followed: readonly string[]): void;
   close(): void;
 }
 
@@ -119,7 +89,8 @@ const EVERY_MS = 1000;
 /** Only the newest part of a flood is read, because it repeats itself. */
 const MAX_BYTES = 64 * 1024;
 
-export function watchLogFiles(onHint: OnHint): LogWatch {
+/** Follows logs that are their own files. */
+export function watchLogFiles(onHint: OnHint): HintSource {
   const positions = new Map<string, Position | undefined>();
 
   function check(path: string): void {

@@ -17,31 +17,25 @@ function watched(parts: Parameters<typeof freshState>[0], nowMs = 0): ReturnType
 
 describe("readiness", () => {
   test("not ready before the first scan", () => {
-    expect(watched({}).now()).toEqual({
-      ready: false,
-      message: "no scan has been finished since the agent's start",
-    });
+    expect(watched({}).objection()).toBe("no scan has been finished since the agent's start");
   });
 
   test.each(["healthy", "ghosts"] as const)("ready with a recent scan with the verdict %s", (verdict) => {
-    expect(watched({ scan: scanOf({ endedAtMs: 0, report: { verdict } }) }, 120_000).now()).toEqual({ ready: true });
+    expect(watched({ scan: scanOf({ endedAtMs: 0, report: { verdict } }) }, 120_000).objection()).toBeUndefined();
   });
 
   test("not ready with an old scan", () => {
-    expect(watched({ scan: scanOf({ endedAtMs: 0 }) }, 300_000).now()).toEqual({
-      ready: false,
-      message: "the last scan ended 300 s ago, and one is due within 120 s",
-    });
+    expect(watched({ scan: scanOf({ endedAtMs: 0 }) }, 300_000).objection()).toBe(
+      "the last scan ended 300 s ago, and one is due within 120 s",
+    );
   });
 
   test("not ready with a scan without a verdict", () => {
     const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", problems: PROBLEMS } });
 
-    expect(watched({ scan }).now()).toEqual({
-      ready: false,
-      message:
-        "the last scan could not determine whether this node has ghosts: boot: it does not answer; cri: it does not answer. Run unghost doctor on this node",
-    });
+    expect(watched({ scan }).objection()).toBe(
+      "the last scan could not determine whether this node has ghosts: boot: it does not answer; cri: it does not answer. Run unghost doctor on this node",
+    );
   });
 
   test("not ready after a failed scan, until one succeeds", () => {
@@ -53,11 +47,11 @@ describe("readiness", () => {
     );
 
     store.publish({ kind: "scan-failed", reason: "out of file handles" });
-    const failed = readiness.now();
+    const failed = readiness.objection();
     store.publish({ kind: "scanned", seconds: 1 });
 
-    expect(failed).toEqual({ ready: false, message: "the last scan failed: out of file handles" });
-    expect(readiness.now()).toEqual({ ready: true });
+    expect(failed).toBe("the last scan failed: out of file handles");
+    expect(readiness.objection()).toBeUndefined();
   });
 });
 

@@ -1,11 +1,11 @@
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type DirectoryWatch, directoryHints } from "../../../src/agent/triggers/triggers.ts";
+import { directoryHints, type HintSource } from "../../../src/agent/triggers/triggers.ts";
 import { tempDir } from "../../node/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
-function watching(): { readonly watch: DirectoryWatch; readonly seen: Hints; readonly dir: string } {
+function watching(): { readonly watch: HintSource; readonly seen: Hints; readonly dir: string } {
   const seen = hints();
   const watch = directoryHints(seen.onHint);
   onTestFinished(() => watch.close());
