@@ -9,9 +9,9 @@ import {
 import type { ClusterMirror } from "../kube/mirror.ts";
 import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { BreakerState } from "./limits/breaker.ts";
 import type { FleetAnswer, FleetGate } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
+import type { BreakerState } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
 
 interface ClusterSideOptions {

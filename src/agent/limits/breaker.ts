@@ -5,6 +5,7 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { withApi } from "../../kube/with-api.ts";
+import type { BreakerState } from "../state/state.ts";
 import { getLease, type Lease, writeLease } from "./slots.ts";
 import type { Timing } from "./timing.ts";
 
@@ -17,13 +18,6 @@ export interface FleetPolicy {
   readonly breakerShare: number;
   /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
   readonly breakerLeast: number;
-}
-
-/** Whether all healing is stopped because the cause is probably not on the nodes. */
-export interface BreakerState {
-  readonly open: boolean;
-  readonly message?: string;
-  readonly since?: Date;
 }
 
 export const CLOSED: BreakerState = { open: false };

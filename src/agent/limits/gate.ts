@@ -3,7 +3,8 @@ import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import { withApi } from "../../kube/with-api.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
-import { type BreakerState, type FleetPolicy, openBreaker } from "./breaker.ts";
+import type { BreakerState } from "../state/state.ts";
+import { type FleetPolicy, openBreaker } from "./breaker.ts";
 import { openSlots, type SlotAnswer } from "./slots.ts";
 import type { Timing } from "./timing.ts";
 

@@ -13,9 +13,9 @@ interface KeptFileOptions {
 }
 
 export interface KeptFile {
-  changed(): void;
+  readonly changed: () => void;
   /** Writes pending changes. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** A file that follows changes: the first one is written at once, and later ones together when the interval is over. */

@@ -1,6 +1,5 @@
 import { isFailing } from "../../evidence/pending.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
-import type { BreakerState } from "../limits/breaker.ts";
 
 export interface VerdictWords {
   /** The reason of the verdict: a sentence without its full stop. */
@@ -73,6 +72,13 @@ export interface AgentState {
   readonly configProblem?: string;
   /** The address at which the network can read this without a token. */
   readonly openAddress?: string;
+}
+
+/** Whether all healing is stopped because the cause is probably not on the nodes. */
+export interface BreakerState {
+  readonly open: boolean;
+  readonly message?: string;
+  readonly since?: Date;
 }
 
 export interface ScanState {

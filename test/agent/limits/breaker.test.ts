@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  type BreakerState,
-  CLOSED,
-  countReports,
-  decideBreaker,
-  type NodeHealth,
-} from "../../../src/agent/limits/breaker.ts";
+import { CLOSED, countReports, decideBreaker, type NodeHealth } from "../../../src/agent/limits/breaker.ts";
+import type { BreakerState } from "../../../src/agent/state/state.ts";
 
 const NOW = new Date("2026-03-01T12:00:00Z");
 const LIMITS = { breakerShare: 0.3, breakerLeast: 3 };
@@ -16,32 +11,30 @@ function minutesAgo(minutes: number): Date {
   return new Date(NOW.getTime() - minutes * 60_000);
 }
 
-function unhealthy(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
+function turned(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
   return { unhealthy: true, turnedAt: minutesAgo(turnedMinutesAgo), heartbeatAt: minutesAgo(heartbeatMinutesAgo) };
 }
 
 const WELL: NodeHealth = { unhealthy: false, turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
 
 function fleet(size: number, howMany: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
-  return Array.from({ length: size }, (_, index) => (index < howMany ? unhealthy(turnedMinutesAgo) : WELL));
+  return Array.from({ length: size }, (_, index) => (index < howMany ? turned(turnedMinutesAgo) : WELL));
 }
 
 describe("breaker input", () => {
   test("ignores nodes with a stale report", () => {
-    expect(
-      countReports([WELL, unhealthy(2), unhealthy(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW),
-    ).toEqual({
+    expect(countReports([WELL, turned(2), turned(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW)).toEqual({
       reporting: 2,
       turnedUnhealthy: 1,
     });
   });
 
   test("counts long unhealthy nodes as unhealthy, but not as newly unhealthy", () => {
-    expect(countReports([unhealthy(11), unhealthy(9), WELL], NOW)).toEqual({ reporting: 3, turnedUnhealthy: 1 });
+    expect(countReports([turned(11), turned(9), WELL], NOW)).toEqual({ reporting: 3, turnedUnhealthy: 1 });
   });
 
   test("counts a node whose clock is a few minutes ahead", () => {
-    expect(countReports([unhealthy(-3, -3)], NOW)).toEqual({ reporting: 1, turnedUnhealthy: 1 });
+    expect(countReports([turned(-3, -3)], NOW)).toEqual({ reporting: 1, turnedUnhealthy: 1 });
   });
 });
 
@@ -69,7 +62,7 @@ describe.each<readonly [size: number, unhealthy: number, open: boolean]>([
 });
 
 test("does not open for nodes that became unhealthy one by one over days", () => {
-  const reports = Array.from({ length: 10 }, (_, index) => unhealthy(60 * (index + 1)));
+  const reports = Array.from({ length: 10 }, (_, index) => turned(60 * (index + 1)));
 
   expect(decideBreaker(CLOSED, countReports(reports, NOW), LIMITS, NOW).open).toBe(false);
 });

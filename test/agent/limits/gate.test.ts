@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { BreakerState } from "../../../src/agent/limits/breaker.ts";
 import { type FleetGate, openFleetGate } from "../../../src/agent/limits/gate.ts";
+import type { BreakerState } from "../../../src/agent/state/state.ts";
 import type { OpenCluster } from "../../../src/kube/cluster-credentials.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
