@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { BOOT_SCRIPT } from "./boot-script.ts";
 import type { CgroupPart } from "./cgroup.ts";
+import { until } from "./poll.ts";
 import { identify, killProcess, type ProcessIdentity } from "./process-identity.ts";
 
 export interface BootPlan {
@@ -127,6 +128,18 @@ function reportedInit(child: ChildProcessWithoutNullStreams): Promise<ProcessIde
 /** Uptime is the kernel's; in its own time namespace a node counts from its own boot, like a machine. */
 function freshClock(): string {
   if (!existsSync("/proc/self/ns/time")) return "";
-  const uptime = readFileSync("/proc/uptime", "utf8").split(".")[0];
-  return `--time --boottime -${uptime}`;
+  return `--time --boottime -${Math.floor(machineUptime())}`;
+}
+
+/**
+ * A node's clock can only start at a whole second, which is already over in part. A boot after the next one is later than
+ * all that happened until now.
+ */
+export async function nextWholeSecond(): Promise<void> {
+  const second = Math.floor(machineUptime());
+  await until("the second is over", BOOT_MS, () => Math.floor(machineUptime()) > second || undefined);
+}
+
+function machineUptime(): number {
+  return Number.parseFloat(readFileSync("/proc/uptime", "utf8"));
 }

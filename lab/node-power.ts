@@ -1,4 +1,4 @@
-import { type BootPlan, boot, type Power } from "./boot.ts";
+import { type BootPlan, boot, nextWholeSecond, type Power } from "./boot.ts";
 import { createCgroups, removeCgroups } from "./cgroup.ts";
 import { type NodeDir, recordCgroups, recordInit } from "./node-dir.ts";
 import { newBootId } from "./node-disk.ts";
@@ -17,6 +17,7 @@ const SETTLE_MS = 60_000;
 
 export function nodePower(dir: NodeDir, plan: BootPlan): NodePower {
   let power: Power | undefined;
+  let wasOn = false;
 
   function initPid(): number {
     if (power === undefined) throw new Error(`lab node ${dir.id} has no power: call powerOn() first`);
@@ -33,6 +34,8 @@ export function nodePower(dir: NodeDir, plan: BootPlan): NodePower {
     livePath: (inNode) => `/proc/${initPid()}/root${inNode}`,
     on: async () => {
       if (power !== undefined) return;
+      if (wasOn) await nextWholeSecond();
+      wasOn = true;
       newBootId(dir.path);
       recordCgroups(dir, plan.cgroups);
       createCgroups(plan.cgroups);

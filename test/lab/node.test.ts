@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
@@ -57,9 +57,27 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     const uptime = Number((await node.check(["cat", "/proc/uptime"])).split(" ")[0]);
     const startTicks = Number((await node.check(["cat", "/proc/1/stat"])).split(" ")[21]);
 
-    const machineUptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
-    expect(uptime).toBeLessThan(machineUptime);
+    expect(uptime).toBeLessThan(machineUptime());
     expect(startTicks / 100).toBeLessThanOrEqual(uptime);
+  });
+
+  test("boots after everything that was written before, by its own clock", async () => {
+    const node = await start();
+    // A boot in the same second of the machine's would count from its beginning.
+    await until(
+      "a second is over in part",
+      10_000,
+      () => (machineUptime() % 1 > 0.2 && machineUptime() % 1 < 0.4) || undefined,
+    );
+    await node.writeFile("/var/last", "");
+
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+
+    const offsets = readFileSync(`/proc/${node.initPid}/timens_offsets`, "utf8");
+    const uptime = machineUptime() + Number(/^boottime +(\S+)/m.exec(offsets)?.[1]);
+    const bootedAt = Date.now() - uptime * 1000;
+    expect(bootedAt).toBeGreaterThan(statSync(node.path("/var/last")).mtimeMs);
   });
 
   test("shows nothing of the machine's own configuration", async () => {
@@ -194,6 +212,10 @@ function cgroupsOf(id: string): readonly string[] {
   };
   walk("/sys/fs/cgroup");
   return found;
+}
+
+function machineUptime(): number {
+  return Number.parseFloat(readFileSync("/proc/uptime", "utf8"));
 }
 
 interface Orphan {
