@@ -4,8 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { wantsColour } from "../src/cli/io.ts";
-import { processIo } from "../src/cli/process-io.ts";
+import { processIo, wantsColour } from "../src/cli/io.ts";
 import { cacheDir } from "./cache.ts";
 import { ensureClusterTools } from "./cluster/tools.ts";
 import { clusterStory } from "./demo/cluster-story.ts";

@@ -28,7 +28,9 @@ function rowsOf(group: Settings, above = "", otherwise = "none"): readonly strin
   return Object.entries(group).map(([key, { byDefault, defaultInWords, range, meaning, flag }]) => {
     // Every setting outside the agent's section has a flag.
     const named = above === "" || flag === undefined ? "" : `\`--${kebab(key)}\``;
-    const words = [meaning, named].filter((part) => part !== "").join(" ");
+    const words = [meaning ?? `${flag?.[0].replace(/ \(default .*\)$/, "")}.`, named]
+      .filter((part) => part !== "")
+      .join(" ");
     return `| \`${above}${key}\` | ${defaultInWords ?? inWords(byDefault, otherwise)} | ${range} | ${words} |`;
   });
 }

@@ -8,7 +8,7 @@ restartForCommand(process.argv[2], process.env);
 
 // Loaded late, because modules loaded before a restart are loaded twice.
 const { runCli } = await import("./cli/app.ts");
-const { processIo } = await import("./cli/process-io.ts");
+const { processIo } = await import("./cli/io.ts");
 
 // Exits at once: output is written synchronously, and open handles of a source or a child are not waited for.
 process.exit(await runCli(process.argv.slice(2), processIo()));

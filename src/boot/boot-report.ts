@@ -1,6 +1,9 @@
+import { join } from "node:path";
 import * as v from "valibot";
+import { writeDurably } from "../heal/state/durable-files.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
+import type { Runtime } from "../node/types/runtime.ts";
 
 /** The result of the hook at the last boot; stored in the state directory, or in /run if the disk is full. */
 export const BootReportSchema = v.object({
@@ -27,4 +30,24 @@ export function readBootReport(path: string): BootReport | undefined {
   if (file.kind !== "content") return undefined;
   const parsed = v.safeParse(BootReportSchema, parseJson(file.text));
   return parsed.success ? parsed.output : undefined;
+}
+
+const SeenSchema = v.object({ name: v.string(), version: v.string() });
+
+export type SeenRuntime = v.InferOutput<typeof SeenSchema>;
+
+const FILE = "runtime.json";
+
+/** The node's own runtime when it last answered: the last known writer of its records. */
+export function lastSeenRuntime(stateDir: string): SeenRuntime | undefined {
+  const file = readRegularFile(join(stateDir, FILE));
+  const parsed = v.safeParse(SeenSchema, file.kind === "content" ? parseJson(file.text) : undefined);
+  return parsed.success ? parsed.output : undefined;
+}
+
+/** Written if it has changed. Never for a temporary runtime. */
+export async function noteRuntime(stateDir: string, { name, version, reachable }: Runtime): Promise<void> {
+  const seen = lastSeenRuntime(stateDir);
+  if (!reachable || (seen?.name === name && seen.version === version)) return;
+  await writeDurably(join(stateDir, FILE), `${JSON.stringify({ name, version })}\n`);
 }

@@ -1,18 +1,20 @@
 import { join } from "node:path";
-import { classById } from "../classes/index.ts";
+import type { RefusedRecords, SameName } from "../classes/failure-class.ts";
+import { classById, classes } from "../classes/index.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
 import { diagnoseOffline, offlineDiagnosis, offlineSnapshot } from "../diagnose/offline.ts";
 import type { Finding } from "../evidence/finding.ts";
+import { livenessOfStored } from "../evidence/liveness.ts";
 import { type RunOptions, run } from "../heal/pipeline.ts";
 import { recordStore } from "../heal/proof/record-store.ts";
 import { absentRuntime } from "../heal/proof/runtime-access.ts";
-import { describeError } from "../host/source.ts";
+import { describeError, type Source } from "../host/source.ts";
 import { observeOffline } from "../node/observe-offline.ts";
-import type { OfflineFacts } from "../node/types/offline.ts";
+import type { MetadataFile, OfflineFacts } from "../node/types/offline.ts";
+import type { ProcessFacts } from "../node/types/runtime.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
 import { type Planned, type ScanOptions, scanNode } from "../plan/scan.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
-import { type ChosenRecord, chooseRecords } from "./repair-choice.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
 export interface RepairOptions extends Pick<RunOptions, "session" | "cniCacheDir"> {
@@ -155,4 +157,59 @@ export async function repair(
   } finally {
     await records.close();
   }
+}
+
+/** A record that prevents the runtime's start, and the one that stays instead. */
+interface ChosenRecord {
+  readonly id: string;
+  readonly store: "containers" | "sandboxes";
+  readonly class: string;
+  readonly reason: string;
+}
+
+type Choice =
+  | { readonly kind: "chosen"; readonly remove: readonly ChosenRecord[] }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/**
+ * Keeps one record of every name: the live one, else one that is also in the 2.x sandbox store, else the newest. If two
+ * are alive, an operator has to choose. A record is removed from both stores, because containerd 2.x loads either.
+ */
+function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
+  const remove: ChosenRecord[] = [];
+  for (const { refused, of } of refusedRecords(file)) {
+    if (refused.kind === "incomplete") {
+      const { id } = refused;
+      if (livenessOfStored(id, file, processes).state === "dead")
+        remove.push({ id, store: "sandboxes", class: of, reason: "it has no metadata" });
+      continue;
+    }
+    const { name, records } = refused;
+    const keeper = keeperOf(refused, file, processes);
+    if (keeper === undefined)
+      return { kind: "refused", reason: `more than one record named ${name} is, or may be, alive` };
+    for (const { id } of records) {
+      if (id === keeper) continue;
+      remove.push({ id, store: "containers", class: of, reason: `${keeper} has the same name, ${name}, and stays` });
+    }
+  }
+  return { kind: "chosen", remove };
+}
+
+function refusedRecords(file: MetadataFile): readonly { readonly refused: RefusedRecords; readonly of: string }[] {
+  return classes.flatMap((one) => (one.refusedRecords?.(file) ?? []).map((refused) => ({ refused, of: one.id })));
+}
+
+function keeperOf({ records }: SameName, file: MetadataFile, processes: Source<ProcessFacts>): string | undefined {
+  const notDead = records.filter(({ id }) => livenessOfStored(id, file, processes).state !== "dead");
+  if (notDead.length > 1) return undefined;
+  const [living] = notDead;
+  if (living !== undefined) return living.id;
+  const stored = new Set(file.sandboxes.map(({ id }) => id));
+  const newestFirst = records.toSorted((one, other) => ageKey(other) - ageKey(one));
+  return (newestFirst.find(({ id }) => stored.has(id)) ?? newestFirst[0])?.id;
+}
+
+function ageKey({ createdAt }: SameName["records"][number]): number {
+  return createdAt?.getTime() ?? 0;
 }

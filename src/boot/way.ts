@@ -8,9 +8,8 @@ import { readMetadataFile } from "../node/metadata.ts";
 import { readProcessTable } from "../node/process-table.ts";
 import { readProcesses } from "../node/processes.ts";
 import { answersCri } from "../runtime/cri.ts";
-import { readBootReport } from "./boot-report.ts";
+import { lastSeenRuntime, readBootReport } from "./boot-report.ts";
 import { doubtOf } from "./borrowed-runtime.ts";
-import { lastSeenRuntime } from "./last-seen-runtime.ts";
 import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files.ts";
 
 /**

@@ -17,8 +17,8 @@ import { COMPLETE } from "./commands/completion.ts";
 import { type Context, commandNamed, noSuchCommand, routesFor } from "./commands/index.ts";
 import { ExitCode, type Io } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";
-import { nearestOf } from "./settings/suggest.ts";
 import { agentFlags, environmentName, kebab, NODE } from "./settings/table.ts";
+import { nearestOf } from "./suggest.ts";
 import { VERSION } from "./version.ts";
 
 async function application(args: readonly string[]): Promise<Application<Context>> {

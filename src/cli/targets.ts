@@ -5,7 +5,7 @@ import { printable } from "../host/text.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { anyArguments } from "./commands/index.ts";
 import { SettingsError } from "./settings/kinds.ts";
-import { didYouMean } from "./settings/suggest.ts";
+import { didYouMean } from "./suggest.ts";
 
 /** What scan and heal can be narrowed to. */
 export const targetsParameter = anyArguments("TARGET", "NAMESPACE/POD, sandbox id or finding id (default: all)");

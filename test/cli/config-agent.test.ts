@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { durationText, parseDurationMs } from "../../src/cli/settings/kinds.ts";
-import { checkAgent, type PolicyRead, policyFrom, readAgentPolicy } from "../../src/cli/settings/policy.ts";
+import { checkAgent, policyFrom, readAgentPolicy } from "../../src/cli/settings/policy.ts";
 import { type AgentFlags } from "../../src/cli/settings/table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -12,11 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-function readPolicy(
-  content: string,
-  flags: AgentFlags = {},
-  env: Readonly<Record<string, string>> = {},
-): Promise<PolicyRead> {
+function readPolicy(content: string, flags: AgentFlags = {}, env: Readonly<Record<string, string>> = {}) {
   const config = dir.join("config.yaml");
   writeFileSync(config, content);
   return readAgentPolicy({ config, ...flags }, env);
@@ -25,7 +21,7 @@ function readPolicy(
 async function policyOf(...asked: Parameters<typeof readPolicy>) {
   const read = await readPolicy(...asked);
   if (!read.ok) throw new Error(read.problems.join("\n"));
-  return read;
+  return read.value;
 }
 
 async function problemsOf(...asked: Parameters<typeof readPolicy>): Promise<readonly string[]> {
@@ -263,7 +259,7 @@ test("any YAML gives a policy or errors, never an exception", async () => {
         JSON.stringify({ agent }, (_, value: unknown) => (typeof value === "bigint" ? 1 : value)),
       );
 
-      if (read.ok) expect(read.policy.classes.size).toBe(policyFrom({}).classes.size);
+      if (read.ok) expect(read.value.policy.classes.size).toBe(policyFrom({}).classes.size);
       else expect(read.problems.join("")).toMatch(/config\.yaml/);
     }),
   );

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { inspectConfig } from "../../src/cli/commands/config.ts";
-import { effectiveValues } from "../../src/cli/settings/effective.ts";
+import { effectiveValues, inspectConfig } from "../../src/cli/commands/config.ts";
 import { durationText } from "../../src/cli/settings/kinds.ts";
 import { AgentSection, policyFrom } from "../../src/cli/settings/policy.ts";
 import { NODE } from "../../src/cli/settings/table.ts";
@@ -56,7 +55,7 @@ describe("docs/configuration.md", () => {
   test("has the defaults of the code", async () => {
     const inspected = await configWith("");
     if (!inspected.ok) throw new Error(inspected.problems.join("\n"));
-    const holds = new Map(effectiveValues(inspected.config).map(({ path, value }) => [path.join("."), value]));
+    const holds = new Map(effectiveValues(inspected.value).map(({ path, value }) => [path.join("."), value]));
 
     for (const { key, byDefault } of ROWS) {
       if (!holds.has(key) || key === "node") continue;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { writeAll } from "../../src/cli/process-io.ts";
+import { writeAll } from "../../src/cli/io.ts";
 import { tempDir } from "../node/temp-dir.ts";
 
 /** Far more than a pipe holds. */

@@ -29,8 +29,8 @@ async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<E
   checkClassNames([...settings.only, ...settings.skip]);
   const first = await readAgentPolicy(flags, io.env);
   if (!first.ok) throw new SettingsError(first.problems.join("; "));
-  const { service } = first;
-  let { policy } = first;
+  const { service } = first.value;
+  let { policy } = first.value;
 
   const session = { ...sessionOptions(settings, "agent"), memory: { settledAs: undefined } };
   const log = openLog(service.logLevel, io.stdout);
@@ -55,7 +55,7 @@ async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<E
 
   async function reload(): Promise<void> {
     const read = await readAgentPolicy(flags, io.env);
-    if (read.ok) policy = read.policy;
+    if (read.ok) policy = read.value.policy;
     const problem = read.ok ? undefined : read.problems.join("; ");
     store.update(({ configProblem: _before, ...state }) =>
       problem === undefined ? state : { ...state, configProblem: problem },

@@ -33,7 +33,7 @@ async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
 /** The namespace of the agent's Leases: it differs if the chart was installed elsewhere. */
 async function fleetNamespace(flags: NodeFlags, env: Io["env"]): Promise<string> {
   const read = await readAgentPolicy(flags, env);
-  return (read.ok ? read.policy : policyFrom({})).fleet.namespace;
+  return (read.ok ? read.value.policy : policyFrom({})).fleet.namespace;
 }
 
 async function examine(settings: NodeSettings, env: Io["env"], leasesIn: string): Promise<DoctorReport> {

@@ -8,8 +8,8 @@ import {
 } from "@stricli/core";
 import { printable } from "../../host/text.ts";
 import type { ExitCode, Io } from "../io.ts";
-import { didYouMean } from "../settings/suggest.ts";
 import type { FlagValues } from "../settings/table.ts";
+import { didYouMean } from "../suggest.ts";
 
 /** Loaded on demand, each with its own dependencies, for a fast start. */
 const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([

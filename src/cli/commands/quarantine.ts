@@ -160,5 +160,5 @@ async function oldestKept(flags: QuarantineFlags, io: Io): Promise<Date> {
 async function retentionOf(flags: QuarantineFlags, io: Io): Promise<number> {
   const read = await readAgentPolicy({ config: flags.config }, io.env);
   if (!read.ok) throw new SettingsError(read.problems.join("; "));
-  return read.policy.quarantineRetentionMs;
+  return read.value.policy.quarantineRetentionMs;
 }

@@ -4,11 +4,13 @@ import { executableOnHost, type HostWriter, hostWriter, uninstallCommands } from
 import { hostFiles } from "../../boot/install/detect.ts";
 import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/plan.ts";
 import { describeError } from "../../host/source.ts";
-import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../install-options.ts";
-import { ExitCode } from "../io.ts";
+import { clusterOpener } from "../../kube/cluster-credentials.ts";
+import { ExitCode, type Io } from "../io.ts";
 import { onOff } from "../settings/kinds.ts";
+import type { NodeSettings } from "../settings/read.ts";
 import { nodeFlags } from "../settings/table.ts";
 import { defineCommand } from "./index.ts";
+import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "./install.ts";
 
 const uninstallFlags = {
   stateDir: nodeFlags.stateDir,
@@ -39,6 +41,14 @@ export interface UninstallOptions extends HookOptions {
   readonly uid: number;
   /** The node whose condition may have to be removed; missing if the cluster is not used. */
   readonly ownNode?: OwnNode;
+}
+
+/** Kubelet writes its node's name in lower case, whatever the host name is. */
+function ownNodeOf(
+  { hostRoot, kubeconfig, node }: Pick<NodeSettings, "hostRoot" | "kubeconfig" | "node">,
+  { env }: Pick<Io, "env">,
+): OwnNode {
+  return { openCluster: clusterOpener({ root: hostRoot, kubeconfig, env }), name: node.toLowerCase(), hostRoot };
 }
 
 const RUN_DIR = "/run/unghost";

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from "yaml";
 import { watchDirectories } from "../../durable/directory-watch.ts";
 import { errorCode } from "../../host/source.ts";
-import { didYouMean } from "./suggest.ts";
+import { didYouMean } from "../suggest.ts";
 import { NODE } from "./table.ts";
 
 const KNOWN_KEYS = [...Object.keys(NODE), "agent"];

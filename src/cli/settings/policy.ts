@@ -2,10 +2,10 @@ import * as v from "valibot";
 import type { AgentPolicy, ClassPolicy } from "../../agent/policy/agent-policy.ts";
 import type { FailureClass } from "../../classes/failure-class.ts";
 import { classById, classes } from "../../classes/index.ts";
+import { didYouMean } from "../suggest.ts";
 import type { ConfigFile } from "./file.ts";
 import { SettingsError } from "./kinds.ts";
 import { type Env, type Given, givenOutside, problemAt, readConfigFile } from "./read.ts";
-import { didYouMean } from "./suggest.ts";
 import {
   type AgentFlags,
   agentFlags,
@@ -123,8 +123,8 @@ function checkEntries<Input>(complaintAbout: (key: string, value: unknown) => st
   });
 }
 
-type CheckedAgent =
-  | { readonly ok: true; readonly agent: AgentSettings }
+export type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
   /** One sentence each. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
@@ -132,12 +132,15 @@ type CheckedAgent =
 const IN_FILE_ORDER = new Intl.Collator("en", { numeric: true });
 
 /** The agent's section of the file, with flags and environment overriding its values; or all its errors. */
-export function checkAgent(file: ConfigFile | undefined, overrides: ReadonlyMap<string, Given>): CheckedAgent {
+export function checkAgent(
+  file: ConfigFile | undefined,
+  overrides: ReadonlyMap<string, Given>,
+): Checked<AgentSettings> {
   const inFile = file?.values.get("agent") ?? {};
   const overriding = Object.fromEntries([...overrides].map(([key, { value }]) => [key, value]));
   const merged: unknown = isKeysAndValues(inFile) ? { ...inFile, ...overriding } : inFile;
   const checked = v.safeParse(AgentSection, merged);
-  if (checked.success) return { ok: true, agent: checked.output };
+  if (checked.success) return { ok: true, value: checked.output };
   const problems = checked.issues.map((issue) => {
     const path = ["agent", ...(issue.path ?? []).map(({ key }) => String(key))];
     const dotted = path.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`)).join("");
@@ -165,26 +168,28 @@ export function agentOverrides(flags: AgentFlags, env: Env): ReadonlyMap<string,
   );
 }
 
-export type PolicyRead =
-  | { readonly ok: true; readonly policy: AgentPolicy; readonly service: AgentService }
-  | { readonly ok: false; readonly problems: readonly string[] };
+interface AgentConfiguration {
+  readonly policy: AgentPolicy;
+  /** Listen address and output files. */
+  readonly service: ReturnType<typeof serviceFrom>;
+}
 
 /** Never throws: errors are values, because a running agent continues with its previous policy. */
-export async function readAgentPolicy(flags: AgentFlags & Pick<NodeFlags, "config">, env: Env): Promise<PolicyRead> {
+export async function readAgentPolicy(
+  flags: AgentFlags & Pick<NodeFlags, "config">,
+  env: Env,
+): Promise<Checked<AgentConfiguration>> {
   try {
     const file = await readConfigFile(flags, env);
     const checked = checkAgent(file, agentOverrides(flags, env));
     const problems = [...(file?.problems ?? []), ...(checked.ok ? [] : checked.problems)];
     if (!checked.ok || problems.length > 0) return { ok: false, problems };
-    return { ok: true, policy: policyFrom(checked.agent), service: serviceFrom(checked.agent) };
+    return { ok: true, value: { policy: policyFrom(checked.value), service: serviceFrom(checked.value) } };
   } catch (error) {
     if (error instanceof SettingsError) return { ok: false, problems: [error.message] };
     throw error;
   }
 }
-
-/** Listen address and output files of the agent. */
-export type AgentService = ReturnType<typeof serviceFrom>;
 
 function serviceFrom(agent: AgentSettings) {
   const { tlsCert, tlsKey, ...service } = valuesOf(SERVICE, agent);

@@ -14,7 +14,8 @@ interface Setting extends kinds.Kind {
   readonly defaultInWords?: string;
   /** Its line of help, and the placeholder of its value. Without it, the setting is given in the file alone. */
   readonly flag?: readonly [brief: string, placeholder?: string];
-  readonly meaning: string;
+  /** For documents. Without it, they show the line of help. */
+  readonly meaning?: string;
 }
 
 export type Settings = Readonly<Record<string, Setting>>;
@@ -33,7 +34,6 @@ const PLACES = {
   cniCacheDir: {
     ...withDefault(kinds.absolutePath, "/var/lib/cni"),
     flag: ["Where libcni, multus, flannel and host-local keep their files (default /var/lib/cni)", "DIR"],
-    meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
   multusDir: {
     ...kinds.absolutePath,
@@ -104,19 +104,16 @@ const BEHAVIOUR = {
   concurrency: {
     ...withDefault(kinds.wholeNumber(1, 256), 32),
     flag: ["Sandboxes healed concurrently (default 32)", "N"],
-    meaning: "Sandboxes healed concurrently.",
   },
   only: {
     ...withDefault(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["Only these failure classes", "CLASS"],
-    meaning: "Only these failure classes.",
   },
   skip: {
     ...withDefault(kinds.listOf(kinds.plainText(""), "[classes](classes.md)"), []),
     flag: ["All failure classes but these", "CLASS"],
-    meaning: "All failure classes but these.",
   },
-  verbose: { ...withDefault(kinds.yesNo, false), flag: ["Verbose output"], meaning: "Verbose output." },
+  verbose: { ...withDefault(kinds.yesNo, false), flag: ["Verbose output"] },
 } as const satisfies Settings;
 
 /** The top level of the file: settings of every command that scans a node. */
@@ -233,11 +230,10 @@ export const SERVICE = {
     flag: ["Serve over TLS, with this certificate", "FILE"],
     meaning: "Serve over TLS; goes with `tlsKey`.",
   },
-  tlsKey: { ...kinds.absolutePath, flag: ["The certificate's key", "FILE"], meaning: "The certificate's key." },
+  tlsKey: { ...kinds.absolutePath, flag: ["The certificate's key", "FILE"] },
   tokenFile: {
     ...kinds.absolutePath,
     flag: ["Answer only to the bearer token in this file", "FILE"],
-    meaning: "Answer only to the bearer token in this file.",
   },
   textfile: {
     ...kinds.absolutePath,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { installCommands, runCommand } from "../../../src/boot/install/apply.ts";
-import { type HookOptions, runCommands } from "../../../src/cli/install-options.ts";
+import { type HookOptions, runCommands } from "../../../src/cli/commands/install.ts";
 
 const COMMANDS = [
   ["systemctl", "daemon-reload"],
