@@ -414,7 +414,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/debug-node.test.ts",
     tests: "Talos' paths",
     broken: "Talos' kubeconfig is not known",
-    edits: [{ file: "src/host/distributions/index.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
+    edits: [{ file: "src/host/distributions.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
   },
   {
     story: "test/cluster/own-node-only.test.ts",

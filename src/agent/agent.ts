@@ -7,7 +7,7 @@ import { run } from "../heal/pipeline.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/proof/fresh-facts.ts";
 import { type SessionOptions, settleEarlierRuns } from "../heal/session.ts";
 import { describeError } from "../host/source.ts";
-import { findNodeRuntime } from "../node/find-runtime.ts";
+import { findNodeRuntime } from "../node/runtime-process.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { type ScanOptions, scanNode } from "../plan/scan.ts";
 import { openAttempts, stampNow } from "./attempts-file.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions/index.ts";
+import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { parseToml } from "../host/toml.ts";
 import { hostFiles } from "./install/detect.ts";

@@ -1,7 +1,7 @@
 import type { Detected, Subject } from "../evidence/finding.ts";
 import { metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
 import { damageInWords } from "../node/bolt/layout.ts";
-import type { MetadataFile } from "../node/types/offline.ts";
+import type { MetadataFile } from "../node/types/snapshot.ts";
 import type { FailureClass } from "./failure-class.ts";
 
 const etcd = /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap/;

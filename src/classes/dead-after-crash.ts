@@ -18,8 +18,8 @@ import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { CniFacts } from "../node/types/cni.ts";
 import { parseSandboxName } from "../node/types/ids.ts";
-import type { MetadataFile, OfflineFacts } from "../node/types/offline.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
+import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
 import type { FailureClass } from "./failure-class.ts";
 
 export const deadAfterCrash: FailureClass = {

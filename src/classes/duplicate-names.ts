@@ -4,8 +4,8 @@ import { signInWords } from "../evidence/liveness-words.ts";
 import { createdInWords, metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
 import type { Source } from "../host/source.ts";
 import { parseSandboxName } from "../node/types/ids.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/offline.ts";
 import type { ProcessFacts } from "../node/types/runtime.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/snapshot.ts";
 import type { FailureClass, SameName } from "./failure-class.ts";
 
 export const recoverDuplicateSandboxName: FailureClass = {

@@ -2,8 +2,8 @@ import type { Candidate } from "../evidence/candidates.ts";
 import type { Detected, Finding } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { CniFacts, ScratchFile } from "../node/types/cni.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/offline.ts";
 import type { Runtime } from "../node/types/runtime.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/snapshot.ts";
 
 /** Letter and number as in the reference list, for short references: A1, B3, C12, D1, O2, N1. */
 export type ClassCode = `${"A" | "B" | "C" | "D" | "N" | "O" | "S" | "V"}${number}`;

@@ -2,7 +2,7 @@ import type { Detected } from "../evidence/finding.ts";
 import { createdInWords, NEXT_START } from "../evidence/stored-records.ts";
 import { containerdBehaviour } from "../evidence/versions.ts";
 import { sandboxId } from "../node/types/ids.ts";
-import type { MetadataFile, OfflineFacts } from "../node/types/offline.ts";
+import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
 import type { FailureClass, RefusedRecords } from "./failure-class.ts";
 
 export const recoverMissingMetadata: FailureClass = {

@@ -1,5 +1,5 @@
 import { type Child, type ChildEnd, describeEnd, outputEnded, startChild } from "../host/child.ts";
-import { UNITS } from "../host/distributions/index.ts";
+import { UNITS } from "../host/distributions.ts";
 
 const NEWEST_LINES = 50_000;
 const LONGEST_MS = 120_000;

@@ -4,9 +4,8 @@ import { livenessOfStored } from "../evidence/liveness.ts";
 import { storedSandboxes } from "../evidence/stored-records.ts";
 import { type DiagnosisPolicy, viewOf } from "../evidence/view.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
-import type { OfflineFacts } from "../node/types/offline.ts";
 import type { ContainerdFacts } from "../node/types/runtime.ts";
-import type { Snapshot } from "../node/types/snapshot.ts";
+import type { OfflineFacts, Snapshot } from "../node/types/snapshot.ts";
 import { adviceFor, type Diagnosis } from "./diagnose.ts";
 import { toFinding } from "./from-logs.ts";
 

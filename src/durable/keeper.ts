@@ -2,9 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { watchDirectories } from "./directory-watch.ts";
 import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
 import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
-import { syncEntries } from "./sync-entries.ts";
+import { pause, SETTLE_MS, signal, syncEntries, writebackQueue } from "./sync-entries.ts";
 import { waitingFiles, youngFiles } from "./waiting-files.ts";
-import { pause, SETTLE_MS, signal, writebackQueue } from "./writeback-queue.ts";
 
 export interface KeeperOptions {
   /** Directories with files of plugins; called every second, because networks are added and removed. */

@@ -1,12 +1,12 @@
 import { lstatSync, type Stats } from "node:fs";
-import { CNI_CONF_DIRS } from "../host/distributions/index.ts";
+import { CNI_CONF_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { parseJson, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { isJsonObject } from "../node/cni-files.ts";
 import { fetchRuntimeInfo } from "../node/cri-facts.ts";
-import { findNodeRuntime } from "../node/find-runtime.ts";
+import { findNodeRuntime } from "../node/runtime-process.ts";
 import { openCri } from "../runtime/cri.ts";
 
 /** A directory with files of plugins, and the depth of subdirectories that contain files as well. */

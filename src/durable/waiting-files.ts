@@ -1,6 +1,6 @@
 import { lstatSync } from "node:fs";
+import { eachPaced } from "../host/concurrency.ts";
 import { listDirectory } from "../host/safe-fs.ts";
-import { eachPaced } from "../node/process-table.ts";
 
 /** Files that changed and are not yet on disk, by directory: name -> performance.now() when that was noticed. */
 export type Batch = ReadonlyMap<string, ReadonlyMap<string, number>>;

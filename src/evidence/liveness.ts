@@ -1,6 +1,6 @@
 import { absent, type Source } from "../host/source.ts";
-import type { StoredRecords } from "../node/types/offline.ts";
 import type { ContainerdFacts, ProcessFacts, ShimProcess, Task } from "../node/types/runtime.ts";
+import type { StoredRecords } from "../node/types/snapshot.ts";
 
 /** The sources of signs of life. */
 export type Sign = SignOfLife["sign"];

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { KUBELET_KUBECONFIGS } from "../host/distributions/index.ts";
+import { KUBELET_KUBECONFIGS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { FileText, ReadText } from "./access.ts";
 import type { Api } from "./api.ts";
+import { KubeError } from "./errors.ts";
 import { type CredentialsPlace, findCredentials } from "./kubeconfig.ts";
 
 export interface ClusterPlaces {
@@ -82,4 +83,22 @@ export function clusterOpener(places: ClusterPlaces): OpenCluster {
     const [{ openAccess }, { openApi }] = await Promise.all([import("./cluster.ts"), import("./api.ts")]);
     return openApi(await openAccess(found.credentials, found.readText), { timeoutMs });
   };
+}
+
+/**
+ * A piece of work with the cluster's API. Credentials are read each time, because tokens are replaced on disk while an
+ * agent runs. `openCluster` is missing if the cluster is not to be used.
+ */
+export async function withApi<T>(
+  openCluster: OpenCluster | undefined,
+  timeoutMs: number,
+  work: (api: Api) => Promise<T>,
+): Promise<T> {
+  const api = await openCluster?.(timeoutMs);
+  if (api === undefined) throw new KubeError("no-credentials", "there are no credentials for a cluster");
+  try {
+    return await work(api);
+  } finally {
+    api.close();
+  }
 }

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import * as v from "valibot";
-import { KUBELET_KUBECONFIGS } from "../host/distributions/index.ts";
+import { KUBELET_KUBECONFIGS } from "../host/distributions.ts";
 import type { ApiAccess, ApiTls, ClientCertificate, ReadText } from "./access.ts";
 import { KubeError } from "./errors.ts";
 

@@ -1,4 +1,4 @@
-import { TALOS_KUBELET_CGROUP } from "../host/distributions/index.ts";
+import { TALOS_KUBELET_CGROUP } from "../host/distributions.ts";
 import { fullIdsIn } from "./types/ids.ts";
 
 /** A cgroup of a process: with v2 there is one, with v1 one in each hierarchy, most of them with the same path. */

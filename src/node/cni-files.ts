@@ -1,8 +1,8 @@
+import { eachPaced } from "../host/concurrency.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { type DirEntry, describeKind, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { parseJson, printable, property } from "../host/text.ts";
-import { eachPaced } from "./process-table.ts";
 import type { FileHealth, MultusCache, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";
 import { isFullId, type SandboxId } from "./types/ids.ts";
 

@@ -1,4 +1,4 @@
-import { mapLimited } from "../host/map-limited.ts";
+import { mapLimited } from "../host/concurrency.ts";
 import type { Oddity } from "../host/source.ts";
 import { parseJson, property } from "../host/text.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";

@@ -1,4 +1,4 @@
-import { mapLimited } from "../host/map-limited.ts";
+import { mapLimited } from "../host/concurrency.ts";
 import { type Oddity, read, type Source } from "../host/source.ts";
 import { parseJson, property } from "../host/text.ts";
 import type { CriClient } from "../runtime/cri.ts";

@@ -1,4 +1,4 @@
-import { CRIO_CONFIG } from "../host/distributions/index.ts";
+import { CRIO_CONFIG } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { property } from "../host/text.ts";

@@ -1,4 +1,5 @@
 import { IP_REGEX } from "valibot";
+import { eachPaced } from "../host/concurrency.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import {
   describeKind,
@@ -10,7 +11,6 @@ import {
 } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";
-import { eachPaced } from "./process-table.ts";
 import type { AddressLease, HostLocalNetwork } from "./types/cni.ts";
 
 export interface HostLocalDir {

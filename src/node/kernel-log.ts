@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { eachPaced } from "../host/concurrency.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";
-import { eachPaced } from "./process-table.ts";
 import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
 
 const KMSG = "/dev/kmsg";

@@ -5,7 +5,7 @@ import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from ".
 import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { DEFAULT_POD_LOGS, readKubeletDirs } from "./kubelet-dirs.ts";
-import { findKubeletServer } from "./kubelet-server.ts";
+import { findKubeletServer } from "./kubelet-process.ts";
 import { isSameMachine } from "./machine.ts";
 import { podUid } from "./types/ids.ts";
 import type { KnownPod, Kubernetes } from "./types/snapshot.ts";

@@ -1,4 +1,4 @@
-import { CONTAINERD_ROOTS } from "../host/distributions/index.ts";
+import { CONTAINERD_ROOTS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
@@ -7,8 +7,8 @@ import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import { type BoltBucket, readBolt, type Wanted } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
-import type { MetadataFile, StoredContainer, StoredRecords } from "./types/offline.ts";
 import type { SandboxMetadata, SandboxRecord } from "./types/runtime.ts";
+import type { MetadataFile, StoredContainer, StoredRecords } from "./types/snapshot.ts";
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
 /** The same name in 2.x, although its CRI plugins are renamed. */

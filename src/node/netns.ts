@@ -1,9 +1,9 @@
 import { lstatSync, statfsSync } from "node:fs";
+import { eachPaced } from "../host/concurrency.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { type DirEntry, describeKind, failedListing, listDirectory, MAX_ENTRIES } from "../host/safe-fs.ts";
 import { absent, errorLabel, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";
-import { eachPaced } from "./process-table.ts";
 import type { NetnsEntry } from "./types/cni.ts";
 
 export const DEFAULT_NETNS_DIR = "/run/netns";

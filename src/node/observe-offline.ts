@@ -3,7 +3,7 @@ import { readHostLocal } from "./host-local.ts";
 import { readMetadataFile } from "./metadata.ts";
 import { readBoot, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
-import type { OfflineFacts } from "./types/offline.ts";
+import type { OfflineFacts } from "./types/snapshot.ts";
 
 export interface OfflineOptions {
   readonly hostRoot: string;

@@ -1,4 +1,4 @@
-import { placesAt } from "../host/distributions/index.ts";
+import { placesAt } from "../host/distributions.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
@@ -10,7 +10,6 @@ import { readCni } from "./cni-facts.ts";
 import { readContainerd, unansweredShims } from "./containerd-facts.ts";
 import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
-import { findNodeRuntime } from "./find-runtime.ts";
 import { readKernelLog } from "./kernel-log.ts";
 import { runningKubeletRoot } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
@@ -21,7 +20,7 @@ import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
 import { type ProcessTable, readBoot, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
-import { findRuntimeProcess } from "./runtime-process.ts";
+import { findNodeRuntime, findRuntimeProcess } from "./runtime-process.ts";
 import type { CniDirs, ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
 import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 

@@ -1,3 +1,4 @@
+import { eachPaced } from "../host/concurrency.ts";
 import { hostPath } from "../host/paths.ts";
 import { type CniEnviron, type ProcessStat, parseCniArgs } from "../host/proc.ts";
 import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
@@ -5,7 +6,7 @@ import { printable } from "../host/text.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
 import { isKubeletName } from "./kubelet-process.ts";
 import { pluginOrigins } from "./plugin-origin.ts";
-import { eachPaced, type ProcessTable } from "./process-table.ts";
+import { type ProcessTable } from "./process-table.ts";
 import { findRuntimeProcess, isRuntimeName, socketComparer } from "./runtime-process.ts";
 import {
   isRootsService,

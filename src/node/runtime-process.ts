@@ -1,10 +1,14 @@
 import { readdirSync } from "node:fs";
 import { posix } from "node:path";
+import { eachPaced } from "../host/concurrency.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { type ProcessStat, parseListeningSockets, procLink, readProcFile, readProcLink } from "../host/proc.ts";
 import { inodeOf } from "../host/safe-fs.ts";
 import { absent, errorLabel, failed, read, type Source } from "../host/source.ts";
-import { eachPaced, type ProcessTable } from "./process-table.ts";
+import { provePath } from "../host/trusted-path.ts";
+import { type Doubt, type EndpointSources, type Found, findRuntime } from "../runtime/find.ts";
+import { endpointOfRunningKubelet } from "./kubelet-process.ts";
+import { type ProcessTable } from "./process-table.ts";
 import { isRootsService, processProver } from "./trusted-process.ts";
 
 export interface RuntimeProcess {
@@ -146,4 +150,21 @@ export function socketComparer(root: string, socketPath: string): (pid: number, 
     seenByInit.set(address, known);
     return known;
   };
+}
+
+/** The node's runtime, at a socket that only root can replace; if several answer, a proven kubelet decides. */
+export async function findNodeRuntime(
+  where: Omit<EndpointSources, "doubtOf"> & { readonly timeoutMs: number },
+): Promise<Found> {
+  const { hostRoot, timeoutMs } = where;
+  return await findRuntime({
+    ...where,
+    doubtOf: (path, inHost) => doubtOf(inHost ? hostRoot : "/", path),
+    runningKubelet: () => endpointOfRunningKubelet(hostRoot, AbortSignal.timeout(timeoutMs)),
+  });
+}
+
+function doubtOf(root: string, path: string): Doubt | undefined {
+  const trust = provePath(root, path);
+  return trust.kind === "refused" ? trust : undefined;
 }

@@ -163,7 +163,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
           call.giveUp(error);
         }
       });
-      await call.ended.finally(call.close);
+      await call.ended.finally(() => call.close());
       answer.end();
       if (message === undefined) throw new GrpcError(GrpcStatus.internal, "the answer holds no message");
       return decoded(rpc, message);

@@ -1,4 +1,4 @@
-import { mapLimited } from "../host/map-limited.ts";
+import { mapLimited } from "../host/concurrency.ts";
 import type { ContainerFilter, CriClient, PodSandboxFilter } from "./cri.ts";
 import { RuntimeError } from "./errors.ts";
 import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";

@@ -3,8 +3,8 @@ import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
 import type { ResultFile } from "../../src/node/types/cni.ts";
 import { sandboxId } from "../../src/node/types/ids.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/node/types/offline.ts";
 import type { ProcessFacts, SandboxRecord } from "../../src/node/types/runtime.ts";
+import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/node/types/snapshot.ts";
 
 const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
 const CREATED = new Date("2026-01-02T03:04:05Z");

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { writebackQueue } from "../../src/durable/writeback-queue.ts";
+import { writebackQueue } from "../../src/durable/sync-entries.ts";
 
 /** Only a hang guard. */
 const GUARD_MS = 30_000;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { livenessOfStored } from "../../src/evidence/liveness.ts";
 import { failed, read } from "../../src/host/source.ts";
-import type { StoredContainer } from "../../src/node/types/offline.ts";
 import type { ProcessFacts } from "../../src/node/types/runtime.ts";
+import type { StoredContainer } from "../../src/node/types/snapshot.ts";
 import { idOf, shimOf } from "../support/snapshot-builder.ts";
 
 const ID = idOf("a");

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { findKubeletServer } from "../../src/node/kubelet-server.ts";
+import { findKubeletServer } from "../../src/node/kubelet-process.ts";
 import { readKubernetes } from "../../src/node/kubernetes.ts";
 import { base64, makeRig } from "../kube/rig.ts";
 import { type Asked, listOf, podObject, type Reply, statusOf } from "../kube/stub-server.ts";

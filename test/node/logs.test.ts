@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { placesAt } from "../../src/host/distributions/index.ts";
+import { placesAt } from "../../src/host/distributions.ts";
 import { valueOr } from "../../src/host/source.ts";
 import { readLogs } from "../../src/node/logs.ts";
 

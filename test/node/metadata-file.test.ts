@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CONTAINERD_ROOTS } from "../../src/host/distributions/index.ts";
+import { CONTAINERD_ROOTS } from "../../src/host/distributions.ts";
 import { readMetadataFile } from "../../src/node/metadata.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { type Tree, writeBolt } from "./bolt/write-bolt.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { hasMountOf } from "../../src/node/mount-tables.ts";
+import { hasMountOf } from "../../src/node/multus-daemon.ts";
 import { fill, tempDir } from "./temp-dir.ts";
 
 const NODE =

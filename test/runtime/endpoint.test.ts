@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseEndpoint } from "../../src/runtime/configured-endpoint.ts";
+import { parseEndpoint } from "../../src/runtime/find.ts";
 
 test.each([
   ["unix:///run/x.sock", "/run/x.sock"],

@@ -1,7 +1,7 @@
 import { describeError } from "../../host/source.ts";
 import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError, publishBackOff } from "../../kube/errors.ts";
-import { withApi } from "../../kube/with-api.ts";
 import type { Watched } from "../state/store.ts";
 import { conditionOf } from "./condition.ts";
 import { conditionPublisher, type Publisher, type PublisherOptions } from "./condition-publisher.ts";

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { withApi } from "../../kube/with-api.ts";
 import { isSameMachine } from "../../node/machine.ts";
 import { CONDITION_TYPE, COUNTS_LEASE } from "../limits/breaker.ts";
 import { deleteCondition, readNode } from "./condition-publisher.ts";

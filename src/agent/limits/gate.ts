@@ -1,7 +1,6 @@
 import { type Disruption, STEPS } from "../../evidence/step.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
-import { withApi } from "../../kube/with-api.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { BreakerState } from "../state/state.ts";
 import { type FleetPolicy, openBreaker } from "./breaker.ts";

@@ -1,8 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
+import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
-import { withApi } from "../../kube/with-api.ts";
 import type { FleetPolicy } from "./breaker.ts";
 import type { Timing } from "./timing.ts";
 

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { posix } from "node:path";
 import { couldConcernSandboxes } from "../../classes/index.ts";
 import { watchDirectories } from "../../durable/directory-watch.ts";
-import { placesAt } from "../../host/distributions/index.ts";
+import { placesAt } from "../../host/distributions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Snapshot } from "../../node/types/snapshot.ts";

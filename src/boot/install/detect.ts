@@ -1,6 +1,5 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import type { RuntimeUnit, RuntimeUnitName } from "../../host/distributions/distribution.ts";
-import { RUNTIME_UNITS } from "../../host/distributions/index.ts";
+import { RUNTIME_UNITS, type RuntimeUnit, type RuntimeUnitName } from "../../host/distributions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { errorCode } from "../../host/source.ts";
 import { type Host, type RuntimeService, runtimeUnit, type ServiceManager } from "./hook.ts";

@@ -1,5 +1,4 @@
-import type { RuntimeUnit, RuntimeUnitName } from "../../host/distributions/distribution.ts";
-import { RUNTIME_UNITS } from "../../host/distributions/index.ts";
+import { RUNTIME_UNITS, type RuntimeUnit, type RuntimeUnitName } from "../../host/distributions.ts";
 
 export function runtimeUnit(name: RuntimeUnitName): RuntimeUnit {
   const found = RUNTIME_UNITS.find((known) => known.name === name);

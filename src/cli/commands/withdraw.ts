@@ -1,6 +1,5 @@
 import { withdraw } from "../../agent/kube/withdraw.ts";
-import { clusterOpener } from "../../kube/cluster-credentials.ts";
-import { withApi } from "../../kube/with-api.ts";
+import { clusterOpener, withApi } from "../../kube/cluster-credentials.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";

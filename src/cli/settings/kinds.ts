@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { parseListenAddress } from "../../agent/http/listen-address.ts";
-import { parseEndpoint } from "../../runtime/configured-endpoint.ts";
+import { parseEndpoint } from "../../runtime/find.ts";
 
 /** How a setting is given, parsed and described. Messages of the schema name what is expected; the reader adds the rest. */
 export interface Kind<Value = unknown> {

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { LeaseRef, StepOf } from "../../evidence/step.ts";
 import { failureOf, runChild } from "../../host/child.ts";
-import { mapLimited } from "../../host/map-limited.ts";
+import { mapLimited } from "../../host/concurrency.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError } from "../../host/source.ts";

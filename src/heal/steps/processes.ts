@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
-import { mapLimited } from "../../host/map-limited.ts";
+import { mapLimited } from "../../host/concurrency.ts";
 import { pollUntil } from "../../host/poll.ts";
 import { parseStat } from "../../host/proc.ts";
 import { errorCode, valueOr } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { readNodeReadiness } from "../../kube/pods.ts";
-import { withApi } from "../../kube/with-api.ts";
 import { comparePidNamespace } from "../../node/machine.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../node/types/runtime.ts";
 import { RuntimeError } from "../../runtime/errors.ts";

@@ -1,13 +1,18 @@
+import type { Damage } from "../types/snapshot.ts";
 import {
   BUCKET_HEADER_BYTES,
-  type Damage,
+  branchElements,
   dataViewOf,
+  type Elements,
+  type LeafElement,
+  leafElements,
+  type Meta,
   PAGE_HEADER_BYTES,
   type PageHeader,
   pageHeader,
+  readMeta,
   uint64,
 } from "./layout.ts";
-import { branchElements, type Elements, type LeafElement, leafElements, type Meta, readMeta } from "./pages.ts";
 import type { ByteSource } from "./stable-file.ts";
 
 export interface BoltBucket {

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { errorLabel } from "../../host/source.ts";
-import { transactionsIn } from "./pages.ts";
+import { transactionsIn } from "./layout.ts";
 
 type StableReading<T> =
   | { readonly kind: "read"; readonly value: T }

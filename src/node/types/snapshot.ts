@@ -3,7 +3,15 @@ import type { Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-fact
 import type { PodState } from "../../kube/objects.ts";
 import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { PodUid } from "./ids.ts";
-import type { ContainerdFacts, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";
+import type {
+  ContainerdFacts,
+  ContainerRecord,
+  CriFacts,
+  Lease,
+  ProcessFacts,
+  Runtime,
+  SandboxRecord,
+} from "./runtime.ts";
 
 /** Everything that unghost knows about a node at one moment. Built once by observe(), never changed later. */
 export interface Snapshot {
@@ -131,4 +139,47 @@ export interface KnownPod extends PodState {
   readonly ignored?: boolean;
   /** PersistentVolumeClaims that it mounts, if the API was read. */
   readonly claims?: readonly string[];
+}
+
+/** The facts about a node without its runtime. */
+export interface OfflineFacts {
+  readonly observedAt: Date;
+  readonly boot: Source<Boot>;
+  readonly metadata: Source<MetadataFile>;
+  readonly processes: Source<ProcessFacts>;
+  readonly cni: Pick<CniFacts, "results" | "hostLocal">;
+  /** The version of the containerd that will be started, if known. */
+  readonly containerdVersion?: string;
+}
+
+/** Content of containerd's database, read without containerd. */
+export interface MetadataFile extends StoredRecords {
+  /** As a path of the node. */
+  readonly path: string;
+  /** Where the file is damaged. The records are then those that could still be read. */
+  readonly damage: readonly Damage[];
+  /** The file is empty: containerd treats it as new. */
+  readonly isEmpty: boolean;
+  /** Ids of containers with a directory; undefined if it could not be listed. */
+  readonly containerDirs: ReadonlySet<string> | undefined;
+}
+
+/** What containerd stores of Kubernetes' sandboxes and containers. */
+export interface StoredRecords {
+  readonly records: readonly StoredContainer[];
+  /** The 2.x sandbox store; empty on 1.x, which has none. */
+  readonly sandboxes: readonly SandboxRecord[];
+  readonly leases: readonly Lease[];
+}
+
+/** A record of containerd with what its file has beyond the types of the API. */
+export interface StoredContainer extends ContainerRecord {
+  /** Of a container record, if its metadata could be decoded. */
+  readonly container?: { readonly name: string; readonly sandboxId: string };
+}
+
+/** One page at which a database is not valid. */
+export interface Damage {
+  readonly page: number;
+  readonly reason: string;
 }

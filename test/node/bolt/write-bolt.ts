@@ -1,4 +1,4 @@
-import { fnv64a } from "../../../src/node/bolt/pages.ts";
+import { fnv64a } from "../../../src/node/bolt/layout.ts";
 
 /** A bucket to write: texts and bytes are values, trees are buckets. */
 export interface Tree {
