@@ -1,6 +1,5 @@
 import type { Detected, Subject } from "../evidence/finding.ts";
 import { metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
-import { damageInWords } from "../node/bolt/layout.ts";
 import type { MetadataFile } from "../node/types/snapshot.ts";
 import type { FailureClass } from "./failure-class.ts";
 
@@ -100,7 +99,7 @@ function detectOffline({ path, damage, isEmpty, records }: MetadataFile): readon
       severity: "critical",
       subject,
       summary: `the database does not check out: the runtime crashes when it reads the bad part; ${records.length} records can still be read`,
-      evidence: metadataEvidence(damage.map(damageInWords)),
+      evidence: metadataEvidence(damage.map(({ page, reason }) => `page ${page} ${reason}`)),
       blocks: [NEXT_START],
     },
   ];

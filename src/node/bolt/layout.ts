@@ -1,4 +1,3 @@
-import type { Damage } from "../types/snapshot.ts";
 import type { ByteSource } from "./stable-file.ts";
 
 /**
@@ -45,10 +44,6 @@ export function dataViewOf(bytes: Uint8Array): DataView {
 /** Inexact above 2^53, where no page and no count of a real file is: such a number is out of range either way. */
 export function uint64(view: DataView, offset: number): number {
   return view.getUint32(offset + 4, true) * 2 ** 32 + view.getUint32(offset, true);
-}
-
-export function damageInWords({ page, reason }: Damage): string {
-  return `page ${page} ${reason}`;
 }
 
 /** Content of a meta page. */

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { damageInWords } from "../../../src/node/bolt/layout.ts";
 import { type BoltBucket, readBolt } from "../../../src/node/bolt/read-bolt.ts";
 import { bytesAsSource } from "../../support/bytes-source.ts";
 import { metaBytes, type Tree, writeBolt } from "./write-bolt.ts";
@@ -8,7 +7,7 @@ const PAGE = 4096;
 
 function read(bytes: Uint8Array) {
   const { root, damage } = readBolt(bytesAsSource(bytes), () => true);
-  return { tree: treeOf(root), damage: damage.map(damageInWords) };
+  return { tree: treeOf(root), damage: damage.map(({ page, reason }) => `page ${page} ${reason}`) };
 }
 
 function treeOf({ values, buckets }: BoltBucket): Tree {
