@@ -3,7 +3,7 @@ import { count } from "../../report/words.ts";
 import { classWords } from "./live.ts";
 import { At, Command, More } from "./parts.tsx";
 import type { WireReport, WireRun } from "./wire.ts";
-import { secondsInWords } from "./words.ts";
+import { listed, secondsInWords } from "./words.ts";
 
 const RUNS_AT_ONCE = 6;
 const ITEMS_AT_ONCE = 5;
@@ -77,14 +77,13 @@ function Run({ run }: { readonly run: WireRun }) {
 
 function runInWords({ items, more }: WireRun): string {
   const of = (outcome: Item["outcome"]): number => items.filter((item) => item.outcome === outcome).length;
-  const parts = [
-    of("done") + more > 0 ? `${of("done") + more} healed` : "",
-    of("failed") > 0 ? `${of("failed")} failed` : "",
-    of("refused") > 0 ? `${of("refused")} refused` : "",
-    of("interrupted") > 0 ? `${of("interrupted")} interrupted` : "",
-    of("undone") > 0 ? `${of("undone")} undone` : "",
-  ];
-  return parts.filter((part) => part !== "").join(", ");
+  return listed([
+    [of("done") + more, "healed"],
+    [of("failed"), "failed"],
+    [of("refused"), "refused"],
+    [of("interrupted"), "interrupted"],
+    [of("undone"), "undone"],
+  ]);
 }
 
 function didInWords({ did, outcome, reason }: Item): string {

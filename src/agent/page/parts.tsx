@@ -79,21 +79,24 @@ export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
   );
 }
 
-/** A moment on the node's clock, as its age; the time itself is in the title. */
-export function Ago({ at }: { readonly at: string }) {
-  const ms = Date.parse(at);
-  return (
-    <time dateTime={at} title={new Date(ms).toLocaleString()}>
-      {ago(ms, live().nodeClock)}
-    </time>
-  );
+interface TimeProps {
+  readonly at: string;
 }
 
-export function At({ at }: { readonly at: string }) {
+/** A time on the node's clock, as its age; the time itself is in the title. */
+export function Ago({ at }: TimeProps) {
+  return timeElement(at, ago);
+}
+
+export function At({ at }: TimeProps) {
+  return timeElement(at, timeOfDay);
+}
+
+function timeElement(at: string, inWords: (ms: number, nowMs: number) => string) {
   const ms = Date.parse(at);
   return (
     <time dateTime={at} title={new Date(ms).toLocaleString()}>
-      {timeOfDay(ms, live().nodeClock)}
+      {inWords(ms, live().nodeClock)}
     </time>
   );
 }

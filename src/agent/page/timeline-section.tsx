@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { TimelinePoint } from "../state/state.ts";
-import { pointsOf, type TimelineRun } from "../state/timeline-runs.ts";
+import type { TimelineRun } from "../state/state-json.ts";
 import { live } from "./live.ts";
 import { Fold } from "./parts.tsx";
-import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords } from "./timeline.ts";
+import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords, pointsOf } from "./timeline.ts";
 
 const TIME = new Intl.DateTimeFormat(undefined, {
   weekday: "short",

@@ -1,10 +1,18 @@
 import { durationInWords } from "../../host/text.ts";
 import { count } from "../../report/words.ts";
 import type { TimelinePoint } from "../state/state.ts";
+import type { TimelineRun } from "../state/state-json.ts";
 
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 export const DAY_S = 24 * HOUR_S;
+
+/** Decodes the minutes. */
+export function pointsOf(runs: readonly TimelineRun[]): readonly TimelinePoint[] {
+  return runs.flatMap(({ minutes = 1, ...point }) =>
+    Array.from({ length: minutes }, (_, index) => ({ ...point, minute: point.minute + index * MINUTE_S })),
+  );
+}
 
 /** Events that are drawn as marks under the curve of ghosts, in lanes from the top. */
 export const LANES = [
@@ -32,44 +40,38 @@ export function chartOf(points: readonly TimelinePoint[]): Chart {
   const top = Math.max(LEAST_TOP, ...points.map(({ ghosts }) => ghosts));
   const lanes = LANES.map((_lane, index) => -(index + 1) * LANE_HEIGHT * top);
   const slots = [
-    ...points.flatMap((point, index) => [...gapBefore(points[index - 1], point), { ...point, isGap: false }]),
-    ...points.slice(-1).map((last) => ({ ...last, ...NO_EVENTS, minute: last.minute + MINUTE_S, isGap: false })),
+    ...points.flatMap((point, index) => [...gapBefore(points[index - 1], point), point]),
+    ...points.slice(-1).map((last) => ({ ...last, ...NO_EVENTS, minute: last.minute + MINUTE_S })),
   ];
   return {
     top,
     lanes,
     minutes: slots.map(({ minute }) => minute),
-    ghosts: slots.map(({ ghosts, unknown, isGap }) => (isGap || unknown === true ? null : ghosts)),
+    ghosts: slots.map(({ ghosts, unknown }) => (unknown === true ? null : ghosts)),
     marks: LANES.map(({ key }, index) => slots.map((slot) => (slot[key] > 0 ? (lanes[index] ?? null) : null))),
   };
 }
 
 /** While the agent was away nothing is known: the curve ends, and starts again. */
-function gapBefore(before: TimelinePoint | undefined, point: TimelinePoint): readonly Slot[] {
+function gapBefore(before: TimelinePoint | undefined, point: TimelinePoint): readonly TimelinePoint[] {
   if (before === undefined || point.minute - before.minute <= MINUTE_S) return [];
-  return [{ ...NO_EVENTS, ghosts: 0, minute: before.minute + MINUTE_S, isGap: true }];
-}
-
-interface Slot extends TimelinePoint {
-  readonly isGap: boolean;
+  return [{ ...NO_EVENTS, ghosts: 0, unknown: true, minute: before.minute + MINUTE_S }];
 }
 
 const NO_EVENTS = { healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0 };
 
+type Events = Pick<TimelinePoint, (typeof LANES)[number]["key"]>;
+
 /** What is known of some minutes in a row. */
-interface Summary {
+interface Summary extends Events {
   readonly mostGhosts: number;
-  readonly healed: number;
-  readonly failed: number;
-  readonly crashRestarts: number;
-  readonly kernelStalls: number;
   readonly knownMinutes: number;
   /** Of the whole stretch: the agent did not run, or its scans could not determine the ghosts. */
   readonly unknownMinutes: number;
 }
 
 function summaryOf(points: readonly TimelinePoint[], minutes: number): Summary {
-  const total = (key: (typeof LANES)[number]["key"]): number => points.reduce((sum, point) => sum + point[key], 0);
+  const total = (key: keyof Events): number => points.reduce((sum, point) => sum + point[key], 0);
   const known = points.filter(({ unknown }) => unknown !== true);
   return {
     mostGhosts: Math.max(0, ...known.map(({ ghosts }) => ghosts)),
@@ -112,8 +114,6 @@ export function minuteInWords(point: TimelinePoint): string {
   return [unknown === true ? "ghosts unknown" : standing, ...eventsIn(point)].join(", ");
 }
 
-type Events = Pick<Summary, (typeof LANES)[number]["key"]>;
-
 function eventsIn({ healed, failed, crashRestarts, kernelStalls }: Events): readonly string[] {
   return [
     ...(healed > 0 ? [`${healed} healed`] : []),
@@ -128,7 +128,7 @@ function unknownIn({ unknownMinutes }: Summary): readonly string[] {
 }
 
 /** One line of the day: an hour in which something happened, or hours of which nothing is known. */
-export interface HourLine {
+interface HourLine {
   /** Its start, Unix seconds. */
   readonly start: number;
   readonly words: string;
@@ -152,12 +152,8 @@ export function hourLines(points: readonly TimelinePoint[], nowS: number): reado
     .toReversed();
 }
 
-interface Hours extends Summary {
-  readonly start: number;
-}
-
 /** Hours of which nothing at all is known are one stretch. */
-function joined(hours: readonly Hours[]): readonly Hours[] {
+function joined<Hours extends Summary>(hours: readonly Hours[]): readonly Hours[] {
   const stretches: Hours[] = [];
   for (const hour of hours) {
     const last = stretches.at(-1);
@@ -171,7 +167,7 @@ function isBlank(hour: Summary): boolean {
   return hour.knownMinutes === 0 && eventsIn(hour).length === 0;
 }
 
-function hourInWords(hour: Omit<Hours, "start">): string {
+function hourInWords(hour: Summary): string {
   const ghosts = hour.mostGhosts > 0 ? [`at most ${count(hour.mostGhosts, "ghost")} at once`] : [];
   const happened = [...ghosts, ...eventsIn(hour)];
   return [...(happened.length === 0 ? [] : [happened.join(", ")]), ...unknownIn(hour)].join("; ");

@@ -51,21 +51,14 @@ function isManual({ standing, finding }: WireSighting): boolean {
 }
 
 export function standingInWords(sightings: readonly WireSighting[]): string {
-  const standing = standingCounts(sightings);
+  const of = (kind: WireSighting["standing"]["kind"]): number =>
+    sightings.filter(({ standing }) => standing.kind === kind).length;
   return listed([
-    [standing.healing, "being healed"],
-    [standing.waiting, "waiting to be healed"],
-    [standing.observed, "observed only"],
-    [standing["given-up"], "given up"],
+    [of("healing"), "being healed"],
+    [of("waiting"), "waiting to be healed"],
+    [of("observed"), "observed only"],
+    [of("given-up"), "given up"],
   ]);
-}
-
-type StandingKind = WireSighting["standing"]["kind"];
-
-function standingCounts(sightings: readonly WireSighting[]): Readonly<Record<StandingKind, number>> {
-  const counts = { observed: 0, waiting: 0, healing: 0, "given-up": 0 };
-  for (const { standing } of sightings) counts[standing.kind] += 1;
-  return counts;
 }
 
 /** What to do about an agent that may not be the one that served this page. */

@@ -1,6 +1,5 @@
 import type { AgentState } from "../state/state.ts";
-import type { ClassWords } from "../state/state-json.ts";
-import type { TimelineRun } from "../state/timeline-runs.ts";
+import type { ClassWords, TimelineRun } from "../state/state-json.ts";
 
 /** What is left of a value in JSON as the agent writes it: dates as ISO strings, maps as plain objects. */
 type Wire<T> = T extends Date

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
 import { readStateDocument } from "../../heal/state/state-dir.ts";
 import { keepFile, type StatePlace, writeStateFile } from "./kept-file.ts";
@@ -6,14 +7,10 @@ import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 
 /** What one moment adds to its minute. */
-export interface TimelineEntry {
+interface TimelineEntry extends Partial<Omit<TimelinePoint, "minute" | "ghosts" | "unknown">> {
   readonly at: Date;
   /** Undefined if a scan could not determine it. */
   readonly ghosts: number | undefined;
-  readonly healed?: number;
-  readonly failed?: number;
-  readonly crashRestarts?: number;
-  readonly kernelStalls?: number;
   /** Since the end of the last scan, by the monotonic clock. */
   readonly sinceLastScanMs?: number;
 }
@@ -32,7 +29,7 @@ export function addToTimeline(timeline: readonly TimelinePoint[], entry: Timelin
   const last = timeline.at(-1);
   if (last !== undefined && last.minute === minute) {
     const merged = mergedWith(last, entry);
-    return isSame(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
+    return isDeepStrictEqual(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
   }
   // After a clock step into the past, points of the future would stay at the end forever.
   const past = timeline.filter((point) => point.minute < minute && point.minute > minute - MAX_POINTS * 60);
@@ -51,33 +48,22 @@ function filled(
   return Array.from({ length: missing }, (_, index) => ({
     ...emptyPoint(last.minute + (index + 1) * 60),
     ghosts: last.ghosts,
-    ...(last.unknown === true ? { unknown: true as const } : {}),
+    ...(last.unknown && { unknown: last.unknown }),
   }));
 }
 
 /** Keeps the maximum of ghosts, so that a ghost that was found and healed within the minute is visible. */
 function mergedWith(point: TimelinePoint, entry: TimelineEntry): TimelinePoint {
-  const isUnknown = point.unknown === true && entry.ghosts === undefined;
+  const { healed = 0, failed = 0, crashRestarts = 0, kernelStalls = 0 } = entry;
   return {
     minute: point.minute,
     ghosts: Math.max(point.ghosts, entry.ghosts ?? 0),
-    ...(isUnknown ? { unknown: true } : {}),
-    healed: point.healed + (entry.healed ?? 0),
-    failed: point.failed + (entry.failed ?? 0),
-    crashRestarts: point.crashRestarts + (entry.crashRestarts ?? 0),
-    kernelStalls: point.kernelStalls + (entry.kernelStalls ?? 0),
+    ...(point.unknown === true && entry.ghosts === undefined ? { unknown: true } : {}),
+    healed: point.healed + healed,
+    failed: point.failed + failed,
+    crashRestarts: point.crashRestarts + crashRestarts,
+    kernelStalls: point.kernelStalls + kernelStalls,
   };
-}
-
-function isSame(one: TimelinePoint, other: TimelinePoint): boolean {
-  return (
-    one.ghosts === other.ghosts &&
-    one.unknown === other.unknown &&
-    one.healed === other.healed &&
-    one.failed === other.failed &&
-    one.crashRestarts === other.crashRestarts &&
-    one.kernelStalls === other.kernelStalls
-  );
 }
 
 function emptyPoint(minute: number): TimelinePoint {

@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords } from "../../../src/agent/page/timeline.ts";
-import { pointsOf, runsOf } from "../../../src/agent/state/timeline-runs.ts";
+import {
+  chartOf,
+  DAY_S,
+  dayInWords,
+  hourLines,
+  LANES,
+  minuteInWords,
+  pointsOf,
+} from "../../../src/agent/page/timeline.ts";
+import { runsOf } from "../../../src/agent/state/state-json.ts";
 import { eventfulDay, point } from "./agent-states.ts";
 
 const HOUR = 1_800_000_000 - (1_800_000_000 % 3600);
