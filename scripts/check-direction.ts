@@ -121,7 +121,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/boot/install/", "installs unghost's own units"],
   ["src/boot/boot.ts", "the report of a boot, in its own directory of /run"],
   ["src/boot/borrowed-runtime.ts", "the private directory of the borrowed containerd"],
-  ["src/agent/textfile.ts", "the metrics file"],
+  ["src/agent/metrics/agent-metrics.ts", "the metrics file"],
   ["src/agent/kube/", "exporters: the condition of its own node, events, and their withdrawal"],
   ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
   ["src/agent/limits/slots.ts", "slots and breaker of the fleet"],

@@ -39,7 +39,7 @@ export function openExporters({ listen, textfile, ...options }: ExportersOptions
   }
   if (textfile !== undefined) {
     const openFile = async () => {
-      const { textfileWriter } = await import("./textfile.ts");
+      const { textfileWriter } = await import("./metrics/agent-metrics.ts");
       return textfileWriter({ store, path: textfile, warn });
     };
     exporters.push(keepOpening("metrics file failed to open; retrying", warn, openFile));

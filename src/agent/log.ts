@@ -87,13 +87,13 @@ function logEvent(event: AgentEvent, log: Logger): void {
 
 function about({ finding }: Sighting): object {
   const { id, class: classId, summary, subject } = finding;
-  return { class: classId, finding: id, summary, ...podField(subject.pod) };
+  return { class: classId, finding: id, summary, pod: podName(subject.pod) };
 }
 
 function healed({ finding, class: classId, outcome, reason, journalId, seconds, pod }: HealRecord): object {
-  return { class: classId, finding, outcome, reason, journalId, seconds, ...podField(pod) };
+  return { class: classId, finding, outcome, reason, journalId, seconds, pod: podName(pod) };
 }
 
-function podField(pod: { readonly namespace: string; readonly name: string } | undefined): object {
-  return pod === undefined ? {} : { pod: `${pod.namespace}/${pod.name}` };
+function podName(pod: { readonly namespace: string; readonly name: string } | undefined): string | undefined {
+  return pod && `${pod.namespace}/${pod.name}`;
 }

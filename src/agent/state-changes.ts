@@ -12,8 +12,8 @@ import {
   type AgentEvent,
   type AgentState,
   type HealRecord,
-  type NodeCounts,
   type PauseReason,
+  type ScanState,
   type Sighting,
   type Standing,
   verdictWords,
@@ -42,11 +42,8 @@ export interface Change {
   readonly events: readonly AgentEvent[];
 }
 
-interface ScanResult {
-  readonly report: NodeReport;
-  readonly counts: NodeCounts;
+interface ScanResult extends Omit<ScanState, "endedAtMs"> {
   readonly growth: Growth;
-  readonly seconds: number;
   readonly now: ClockReading;
 }
 
@@ -68,7 +65,7 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
         at: now.wallClock,
         ghosts: ghostsKnown(report),
         ...growth,
-        ...(state.scan === undefined ? {} : { sinceLastScanMs: now.ms - state.scan.endedAtMs }),
+        sinceLastScanMs: state.scan && now.ms - state.scan.endedAtMs,
       }),
     },
     events: [
@@ -107,8 +104,7 @@ function isBlocked(report: NodeReport | undefined): boolean {
 function verdictChange(before: NodeReport | undefined, report: NodeReport): readonly AgentEvent[] {
   const { verdict: to } = report;
   if (to === (before?.verdict ?? "healthy")) return [];
-  const from = before === undefined ? {} : { from: before.verdict };
-  return [{ kind: "verdict", ...from, to, ...verdictWords(report) }];
+  return [{ kind: "verdict", from: before?.verdict, to, ...verdictWords(report) }];
 }
 
 /** Each finding's new standing. Only changes are published: an unchanged wait is not repeated at every scan. */
@@ -122,21 +118,17 @@ export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Sta
     if (refusal === undefined || !("message" in standing)) return [];
     return [{ kind: "refused", reason: refusal, message: standing.message, sighting }];
   });
-  const plain = new Map([...stands].map(([id, { standing, attempts }]) => [id, { standing, attempts }]));
-  return counted({ ...state, sightings: withStandings(state.sightings, plain) }, events);
+  const sightings = state.sightings.map((sighting) => {
+    const { standing, attempts } = stands.get(sighting.finding.id) ?? sighting;
+    return { ...sighting, standing, attempts };
+  });
+  return counted({ ...state, sightings }, events);
 }
 
 /** Healing is paused for a reason outside the findings; undefined ends the pause. */
 export function afterPause(state: AgentState, pauseReason: PauseReason | undefined): Change {
-  if (pauseReason === undefined) return { state: withoutPause(state), events: [] };
   if (isDeepStrictEqual(state.pauseReason, pauseReason)) return { state, events: [] };
-  return counted({ ...state, pauseReason }, [{ kind: "refused", ...pauseReason }]);
-}
-
-function withoutPause(state: AgentState): AgentState {
-  if (state.pauseReason === undefined) return state;
-  const { pauseReason: _over, ...rest } = state;
-  return rest;
+  return counted({ ...state, pauseReason }, pauseReason === undefined ? [] : [{ kind: "refused", ...pauseReason }]);
 }
 
 /** These are being healed now. */
@@ -145,7 +137,7 @@ export function afterBegin(state: AgentState, actions: readonly PlannedAction[])
   const sightings = state.sightings.map(
     (sighting): Sighting => (ids.has(sighting.finding.id) ? { ...sighting, standing: { kind: "healing" } } : sighting),
   );
-  return { state: { ...withoutPause(state), sightings }, events: [] };
+  return { state: { ...state, pauseReason: undefined, sightings }, events: [] };
 }
 
 const MAX_HEALS = 100;
@@ -187,10 +179,9 @@ function noLongerHealing(sighting: Sighting): Sighting {
 }
 
 function eventOf(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
-  const about = sighting === undefined ? {} : { sighting };
-  if (record.outcome === "healed") return { kind: "healed", record, ...about };
-  if (record.outcome === "failed") return { kind: "heal-failed", record, ...about };
-  return { kind: "refused", reason: "guard", message: record.reason ?? record.outcome, ...about };
+  if (record.outcome === "healed") return { kind: "healed", record, sighting };
+  if (record.outcome === "failed") return { kind: "heal-failed", record, sighting };
+  return { kind: "refused", reason: "guard", message: record.reason ?? record.outcome, sighting };
 }
 
 function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }: ActionResult, at: Date): HealRecord {
@@ -201,8 +192,8 @@ function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }:
     finding: id,
     class: classId,
     summary,
-    ...(outcome === "healed" ? { done: doneInWords(action, undone) } : {}),
-    ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid } }),
+    done: outcome === "healed" ? doneInWords(action, undone) : undefined,
+    pod: pod && { namespace: pod.namespace, name: pod.name, uid: pod.uid },
     outcome,
     reason,
     journalId,
@@ -251,12 +242,4 @@ function updateSightings(before: readonly Sighting[], report: NodeReport, now: C
     appeared: seen.filter(({ finding }) => !known.has(reportedSubjectKey(finding))),
     gone: missing.filter((sighting) => !isKept(sighting)),
   };
-}
-
-/** Sets the given standings; the others keep theirs. */
-function withStandings(
-  sightings: readonly Sighting[],
-  standings: ReadonlyMap<string, Pick<Sighting, "standing" | "attempts">>,
-): readonly Sighting[] {
-  return sightings.map((sighting) => ({ ...sighting, ...standings.get(sighting.finding.id) }));
 }

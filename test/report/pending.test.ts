@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { conditionOf } from "../../src/agent/kube/condition.ts";
-import { newsOf } from "../../src/agent/kube/event-content.ts";
+import { publishedChange } from "../../src/agent/kube/event-content.ts";
 import { pageVerdict } from "../../src/agent/page/verdict.ts";
 import { readState } from "../../src/agent/page/wire.ts";
 import { stateJson } from "../../src/agent/state/state-json.ts";
@@ -66,7 +66,7 @@ describe("a degraded node", () => {
     const message =
       "This node cannot create pods; 1 creation-retrying; blocked: default/web-0; reported: deadline-exceeded";
     expect(conditionOf(state, 0)).toEqual({ status: "True", reason: "PodsBlocked", message });
-    expect(newsOf({ kind: "degraded", report: DEGRADED })).toEqual({
+    expect(publishedChange({ kind: "degraded", report: DEGRADED })).toEqual({
       reason: "PodsBlocked",
       class: "degraded",
       message,

@@ -2,7 +2,7 @@ import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count } from "../../report/words.ts";
-import type { AgentState, Sighting } from "../state/state.ts";
+import type { AgentState, ScanState, Sighting } from "../state/state.ts";
 
 /** The time format of conditions and events: whole seconds. */
 export function apiTime(date: Date): string {
@@ -36,30 +36,24 @@ const LONGEST_MESSAGE = 500;
 
 /** Undefined before the first scan: the condition of an earlier agent then stays. */
 export function conditionOf(state: AgentState, nowMs: number): Condition | undefined {
-  const { scan, sightings } = state;
-  if (scan === undefined) return undefined;
-  if (nowMs - scan.endedAtMs > OVERDUE_MS)
+  return state.scan && cut(assess(state, state.scan, nowMs));
+}
+
+function assess(state: AgentState, { endedAtMs, report }: ScanState, nowMs: number): Condition {
+  if (nowMs - endedAtMs > OVERDUE_MS)
     return { status: "Unknown", reason: "ScanOverdue", message: "No scan of this node has finished for ten minutes" };
-  if (sightings.length > 0) return cut({ status: "True", reason: badReason(state), message: badMessage(state) });
-  const { verdict, problems, pending = [] } = scan.report;
+  if (state.sightings.length > 0) return { status: "True", reason: badReason(state), message: badMessage(state) };
+  const { verdict, problems, pending = [] } = report;
   // A hung Status makes the verdict unknown, but blocked pods are known.
-  if (pending.some(isFailing))
-    return cut({ status: "True", reason: "PodsBlocked", message: degradedMessage(scan.report) });
+  if (pending.some(isFailing)) return { status: "True", reason: "PodsBlocked", message: degradedMessage(report) };
   if (verdict === "unknown") {
     const [first] = problems;
     const why = first === undefined ? "" : `: ${first.source}: ${first.problem}`;
-    return cut({
-      status: "Unknown",
-      reason: "NodeUnreadable",
-      message: `The last scan could not determine whether there are ghosts${why}`,
-    });
+    const message = `The last scan could not determine whether there are ghosts${why}`;
+    return { status: "Unknown", reason: "NodeUnreadable", message };
   }
-  const held = heldWords(state);
-  return cut({
-    status: "False",
-    reason: "NoGhostSandboxes",
-    message: `No ghost sandbox on this node${held === undefined ? "" : `; ${held}`}`,
-  });
+  const message = ["No ghost sandbox on this node", heldWords(state)].filter((part) => part !== undefined).join("; ");
+  return { status: "False", reason: "NoGhostSandboxes", message };
 }
 
 function badReason({ breaker, pauseReason, sightings }: AgentState): ConditionReason {

@@ -10,7 +10,7 @@ type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealF
 type EventPod = NonNullable<HealRecord["pod"]>;
 
 /** A change of one ghost for which an event is created. */
-export interface News {
+export interface PublishedChange {
   readonly reason: EventReason;
   readonly class: string;
   readonly message: string;
@@ -23,7 +23,7 @@ const PUBLISHED_REFUSALS: ReadonlySet<RefusalReason> = new Set(["paused", "opted
 /** Events are counted by class: failures without a finding have this one. */
 const DEGRADED = "degraded";
 
-export function newsOf(event: AgentEvent): News | undefined {
+export function publishedChange(event: AgentEvent): PublishedChange | undefined {
   switch (event.kind) {
     case "detected":
       return ofSighting("GhostDetected", event.sighting, blocksInWords(event.sighting));
@@ -46,20 +46,20 @@ export function newsOf(event: AgentEvent): News | undefined {
   }
 }
 
-function ofSighting(reason: EventReason, { finding }: Sighting, more: string): News {
+function ofSighting(reason: EventReason, { finding }: Sighting, more: string): PublishedChange {
   const { class: classId, summary, subject } = finding;
   const message = more === "" ? summary : `${fullStop(summary)} ${more}`;
-  return { reason, class: classId, message, ...podPart(classId, subject.pod) };
+  return { reason, class: classId, message, pod: existingPod(classId, subject.pod) };
 }
 
-function ofRecord(reason: EventReason, record: HealRecord): News {
+function ofRecord(reason: EventReason, record: HealRecord): PublishedChange {
   const { class: classId, summary, done, reason: why, journalId, pod } = record;
   const text = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
   const message = [
     why === undefined ? text : `${fullStop(text)} ${why}`,
     ...(journalId === undefined ? [] : [`(journal ${journalId})`]),
   ];
-  return { reason, class: classId, message: message.join(" "), ...podPart(classId, pod) };
+  return { reason, class: classId, message: message.join(" "), pod: existingPod(classId, pod) };
 }
 
 function blocksInWords({ finding }: Sighting): string {
@@ -67,10 +67,10 @@ function blocksInWords({ finding }: Sighting): string {
   return first === undefined ? "" : `Blocked: ${first}`;
 }
 
-function podPart(classId: string, pod: EventPod | undefined): Pick<News, "pod"> {
-  if (pod === undefined || classById(classId)?.podIsGone === true) return {};
+function existingPod(classId: string, pod: EventPod | undefined): EventPod | undefined {
+  if (pod === undefined || classById(classId)?.podIsGone === true) return undefined;
   const { namespace, name, uid } = pod;
-  return namespace === "" || name === "" ? {} : { pod: { namespace, name, uid } };
+  return namespace === "" || name === "" ? undefined : { namespace, name, uid };
 }
 
 /** An event to be created, or counted again. */
@@ -93,8 +93,8 @@ const MAX_NAMED = 3;
  * The events for changes within a short time: one for each pod, and one per class for the node. After a power cut it is
  * one event for the node and none for its hundred pods.
  */
-export function draftsOf(news: readonly News[], mayNamePods: boolean): readonly Draft[] {
-  return [...Map.groupBy(news, ({ reason }) => reason).values()].flatMap((group) => {
+export function draftsOf(changes: readonly PublishedChange[], mayNamePods: boolean): readonly Draft[] {
+  return [...Map.groupBy(changes, ({ reason }) => reason).values()].flatMap((group) => {
     if (group.length > A_FEW || !mayNamePods) return [nodeDraft(group, ALL_CLASSES)];
     const classes = Map.groupBy(group, (one) => one.class);
     const forNode = [...classes].map(([id, ofClass]) => nodeDraft(ofClass, id));
@@ -111,7 +111,7 @@ const WORDS: Readonly<Record<EventReason, string>> = {
   GhostHealRefused: "left alone",
 };
 
-function nodeDraft(group: readonly News[], classId: string): Draft {
+function nodeDraft(group: readonly PublishedChange[], classId: string): Draft {
   const [first] = group;
   if (first === undefined) throw new Error("a group has at least one member");
   const { reason } = first;
@@ -119,11 +119,11 @@ function nodeDraft(group: readonly News[], classId: string): Draft {
   return { reason, class: classId, message, count: group.length };
 }
 
-function aloneInWords({ class: classId, message, pod }: News): string {
+function aloneInWords({ class: classId, message, pod }: PublishedChange): string {
   return `${classId}${pod === undefined ? "" : ` of ${pod.namespace}/${pod.name}`}: ${message}`;
 }
 
-function togetherInWords(group: readonly News[], reason: EventReason): string {
+function togetherInWords(group: readonly PublishedChange[], reason: EventReason): string {
   const pods = [...new Set(group.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
   const named = pods.toSorted().slice(0, MAX_NAMED).join(", ");
   const such = named === "" ? "" : `; such as ${named}`;

@@ -10,8 +10,8 @@ import {
   eventChange,
   eventObject,
   eventPlace,
-  type News,
-  newsOf,
+  type PublishedChange,
+  publishedChange,
 } from "./event-content.ts";
 
 /** Changes within this time are combined. */
@@ -26,7 +26,7 @@ const SPARE = 15;
 export function eventRecorder({ nodeName, timing }: PublisherOptions): Publisher & { record(event: AgentEvent): void } {
   const { clock, now } = timing;
   const book = eventBook(clock);
-  let gathered: News[] = [];
+  let gathered: PublishedChange[] = [];
   let gatheredSinceMs = 0;
   /** When it happened: an API that is down may receive it much later. */
   let happenedAt = now();
@@ -83,14 +83,14 @@ export function eventRecorder({ nodeName, timing }: PublisherOptions): Publisher
 
   return {
     record: (event) => {
-      const news = newsOf(event);
-      if (news === undefined) return;
+      const change = publishedChange(event);
+      if (change === undefined) return;
       settle();
       if (gathered.length === 0) {
         gatheredSinceMs = clock();
         happenedAt = now();
       }
-      gathered.push(news);
+      gathered.push(change);
     },
     dueMs,
     write,

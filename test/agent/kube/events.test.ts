@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eventObject, newsOf } from "../../../src/agent/kube/event-content.ts";
+import { eventObject, publishedChange } from "../../../src/agent/kube/event-content.ts";
 import type { AgentEvent } from "../../../src/agent/state/state.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { healRecord, type SightingParts, sighting } from "../page/agent-states.ts";
@@ -68,7 +68,7 @@ describe("events", () => {
   test("of a heal start with what was done, then the fault", () => {
     const record = healRecord({ done: "stopped the sandbox, restarted shop/attacher", summary: "its cache is torn" });
 
-    expect(newsOf({ kind: "healed", record })?.message).toMatch(
+    expect(publishedChange({ kind: "healed", record })?.message).toMatch(
       /^Stopped the sandbox, restarted shop\/attacher\. Before: its cache is torn/,
     );
   });

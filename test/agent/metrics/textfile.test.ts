@@ -9,12 +9,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { until } from "../../lab/poll.ts";
-import { openStore, type Store } from "../../src/agent/state/store.ts";
-import { type TextfileOptions, textfileWriter } from "../../src/agent/textfile.ts";
-import { tempDir } from "../support/temp-dir.ts";
-import { freshState, sightingOf } from "./metrics/agent-state.ts";
-import { namesIn, seriesIn } from "./metrics/exposition.ts";
+import { until } from "../../../lab/poll.ts";
+import { type TextfileOptions, textfileWriter } from "../../../src/agent/metrics/agent-metrics.ts";
+import { openStore, type Store } from "../../../src/agent/state/store.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { freshState, sightingOf } from "./agent-state.ts";
+import { namesIn, seriesIn } from "./exposition.ts";
 
 const HANG_MS = 30_000;
 const ONE_GHOST = 'unghost_findings{class="pod-gone"} 1\n';
