@@ -84,11 +84,11 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     const { node, timeoutMs, warn } = options;
     const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
     mirror.onChange(options.onChange);
-    const common = { openCluster, timing, warn };
+    const use = { openCluster, nodeName: () => nodeName, timing, warn };
     opened = {
       mirror,
-      gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet, onBreaker }),
-      exporter: openKubeExporter({ ...common, nodeName: () => nodeName, watched: store }),
+      gate: openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
+      exporter: openKubeExporter({ ...use, watched: store }),
     };
   }
 

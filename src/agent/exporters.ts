@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../host/poll.ts";
 import { describeError } from "../host/source.ts";
 import type { Store } from "./state/store.ts";
 
@@ -65,7 +65,7 @@ function keepOpening(message: string, warn: ExportersOptions["warn"], open: () =
         if (reason !== reported) warn(message, reason);
         reported = reason;
       }
-      await sleep(RETRY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+      await pause(RETRY_MS, stop.signal);
     }
     return undefined;
   }

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { timeOf } from "../heal/journal/entry.ts";
 import type { HistoryRecord } from "../heal/journal/reader.ts";
 import { pruneQuarantine, quarantineIds } from "../heal/quarantine/inventory.ts";
 import { openHealSession, type SessionOptions } from "../heal/session.ts";
 import { findStateDir } from "../heal/state/state-dir.ts";
+import { pause } from "../host/poll.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
@@ -30,7 +30,7 @@ export function keepQuarantineRetention({ session, ...rest }: RetentionOptions):
       await pruneOnce(options).catch((thrown: unknown) =>
         options.log.warn({ reason: describeError(thrown) }, "quarantine not pruned"),
       );
-      await sleep(rest.everyMs ?? EVERY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+      await pause(rest.everyMs ?? EVERY_MS, stop.signal);
     }
   }
 

@@ -1,3 +1,10 @@
+import { setTimeout as sleepFor } from "node:timers/promises";
+
+/** Ends early, without an error, when the signal is aborted. Keeps no process alive. */
+export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleepFor(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
+}
+
 export interface PollOptions {
   readonly everyMs: number;
   readonly timeoutMs: number;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../host/poll.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
 import type { Watched } from "../state/store.ts";
@@ -160,7 +160,7 @@ async function listenWithRenewal({ where, handler, tls, renewEveryMs = RENEW_EVE
   async function keepRenewing(): Promise<void> {
     let reported: string | undefined;
     for (;;) {
-      await sleep(renewEveryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+      await pause(renewEveryMs, stop.signal);
       if (stop.signal.aborted) return;
       const problem = await renew().then(
         () => undefined,

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { CONDITION_TYPE } from "../limits/breaker.ts";
-import type { Timing } from "../limits/timing.ts";
+import { CONDITION_TYPE, ConditionSchema } from "../limits/breaker.ts";
+import type { ClusterUse } from "../limits/timing.ts";
 import { apiTime, type Condition } from "./condition.ts";
 
 /** Something that is written to the API. */
@@ -13,13 +13,7 @@ export interface Publisher {
   write(api: Api): Promise<void>;
 }
 
-export interface PublisherOptions {
-  /** The node's name in the cluster. */
-  readonly nodeName: () => string;
-  readonly timing: Timing;
-}
-
-interface ConditionPublisherOptions extends PublisherOptions {
+interface ConditionPublisherOptions extends ClusterUse {
   readonly wanted: () => Condition | undefined;
 }
 
@@ -93,18 +87,7 @@ function isSame(one: StandingCondition, other: Condition): boolean {
 const NodeSchema = v.object({
   status: v.nullish(
     v.object({
-      conditions: v.nullish(
-        v.array(
-          v.object({
-            type: v.string(),
-            status: v.string(),
-            reason: v.nullish(v.string()),
-            message: v.nullish(v.string()),
-            lastHeartbeatTime: v.nullish(v.string()),
-            lastTransitionTime: v.nullish(v.string()),
-          }),
-        ),
-      ),
+      conditions: v.nullish(v.array(ConditionSchema)),
       nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })),
     }),
   ),
@@ -136,8 +119,8 @@ export async function readNode(api: Api, node: string): Promise<ConditionedNode>
     bootId: nodeInfo?.bootID ?? "",
     condition: found && {
       status: found.status,
-      reason: found.reason ?? "",
-      message: found.message ?? "",
+      reason: found.reason,
+      message: found.message,
       heartbeatAt: new Date(found.lastHeartbeatTime ?? 0),
       turnedAt: new Date(found.lastTransitionTime ?? 0),
     },

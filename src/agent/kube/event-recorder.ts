@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
+import type { ClusterUse } from "../limits/timing.ts";
 import type { AgentEvent } from "../state/state.ts";
-import type { Publisher, PublisherOptions } from "./condition-publisher.ts";
+import type { Publisher } from "./condition-publisher.ts";
 import {
   type Draft,
   draftsOf,
@@ -23,7 +24,7 @@ const HOUR_MS = 60 * 60_000;
 const SPARE = 15;
 
 /** Publishes changes as events: soon, combined, and with a rate limit. */
-export function eventRecorder({ nodeName, timing }: PublisherOptions): Publisher & { record(event: AgentEvent): void } {
+export function eventRecorder({ nodeName, timing }: ClusterUse): Publisher & { record(event: AgentEvent): void } {
   const { clock, now } = timing;
   const book = eventBook(clock);
   let gathered: PublishedChange[] = [];

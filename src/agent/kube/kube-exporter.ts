@@ -1,16 +1,14 @@
 import { describeError } from "../../host/source.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
-import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError, publishBackOff } from "../../kube/errors.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
+import type { ClusterUse } from "../limits/timing.ts";
 import type { Watched } from "../state/store.ts";
 import { conditionOf } from "./condition.ts";
-import { conditionPublisher, type Publisher, type PublisherOptions } from "./condition-publisher.ts";
+import { conditionPublisher, type Publisher } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";
 
-export interface KubeExporterOptions extends PublisherOptions {
-  readonly openCluster: OpenCluster;
+interface KubeExporterOptions extends ClusterUse {
   readonly watched: Watched;
-  readonly warn: (message: string, detail: string) => void;
 }
 
 /** Often enough to notice that scans have stopped. */
@@ -81,7 +79,7 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
 }
 
 /** Writes again after an error, with a growing back-off. Logs an error when it starts or changes, and when it ends. */
-function retried(doing: string, publisher: Publisher, { openCluster, timing, warn }: KubeExporterOptions) {
+function retried(doing: string, publisher: Publisher, { openCluster, timing, warn }: ClusterUse) {
   const backOff = publishBackOff(timing.random);
   let notBeforeMs = 0;
   let last: KubeErrorKind | undefined;

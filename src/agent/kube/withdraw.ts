@@ -5,7 +5,7 @@ import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { isSameMachine } from "../../node/machine.ts";
-import { CONDITION_TYPE, COUNTS_LEASE } from "../limits/breaker.ts";
+import { CONDITION_TYPE, COUNTS_LEASE, ConditionSchema } from "../limits/breaker.ts";
 import { deleteCondition, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {
@@ -27,7 +27,7 @@ const POLL_MS = 500;
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
 const Conditioned = v.object({
   metadata: v.object({ name: v.string() }),
-  status: v.nullish(v.object({ conditions: v.nullish(v.array(v.object({ type: v.string() }))) })),
+  status: v.nullish(v.object({ conditions: v.nullish(v.array(ConditionSchema)) })),
 });
 
 /** Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. */

@@ -1,13 +1,12 @@
 import * as v from "valibot";
 import { parseJson } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
-import type { OpenCluster } from "../../kube/cluster-credentials.ts";
-import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import type { BreakerState } from "../state/state.ts";
 import { getLease, type Lease, writeLease } from "./slots.ts";
-import type { Timing } from "./timing.ts";
+import type { ClusterUse, Timing } from "./timing.ts";
 
 export interface FleetPolicy {
   /** How many nodes may heal disruptively at once. */
@@ -145,9 +144,12 @@ function isNear(time: Date, span: number, now: Date): boolean {
 /** The type of the node condition that every agent publishes. */
 export const CONDITION_TYPE = "GhostSandboxes";
 
-const ConditionSchema = v.object({
+/** Of a Node. */
+export const ConditionSchema = v.object({
   type: v.string(),
   status: v.string(),
+  reason: v.nullish(v.string(), ""),
+  message: v.nullish(v.string(), ""),
   lastTransitionTime: v.nullish(v.string()),
   lastHeartbeatTime: v.nullish(v.string()),
 });
@@ -177,13 +179,10 @@ async function readReports(api: Api): Promise<readonly NodeHealth[]> {
   return reports.filter((report) => report !== undefined);
 }
 
-interface BreakerWatchOptions {
-  readonly openCluster: OpenCluster;
+export interface BreakerOptions extends ClusterUse {
   readonly policy: () => FleetPolicy;
-  readonly node: () => string;
-  readonly timing: Timing;
   /** Called when it opens or closes. */
-  readonly onTurn: (state: BreakerState) => void;
+  readonly onBreaker: (state: BreakerState) => void;
 }
 
 interface BreakerWatch {
@@ -198,7 +197,7 @@ const COUNT_MS = 15_000;
 /** While it is open, it is checked regularly, even if this node has no actions any more. */
 const CHECK_EVERY_MS = 30_000;
 
-export function openBreaker({ openCluster, policy, node, timing, onTurn }: BreakerWatchOptions): BreakerWatch {
+export function openBreaker({ openCluster, policy, nodeName, timing, onBreaker }: BreakerOptions): BreakerWatch {
   const ended = new AbortController();
   let state = CLOSED;
   let countedAtMs = Number.NEGATIVE_INFINITY;
@@ -207,7 +206,7 @@ export function openBreaker({ openCluster, policy, node, timing, onTurn }: Break
 
   async function count(): Promise<KubeError | undefined> {
     const { namespace, ...limits } = policy();
-    const counter = { namespace, node: node(), timing, signal: ended.signal };
+    const counter = { namespace, node: nodeName(), timing, signal: ended.signal };
     const counts = await orKubeError(withApi(openCluster, COUNT_MS, (api) => fleetCounts(api, counter)));
     if (counts instanceof KubeError) {
       // A result this old is stale, and a node must be able to heal without any API.
@@ -224,7 +223,7 @@ export function openBreaker({ openCluster, policy, node, timing, onTurn }: Break
     const before = state;
     state = next;
     if (next.open === before.open) return;
-    onTurn(next);
+    onBreaker(next);
     if (next.open) watching = watchUntilClosed();
   }
 

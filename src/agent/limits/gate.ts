@@ -1,22 +1,10 @@
 import { type Disruption, STEPS } from "../../evidence/step.ts";
-import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { BreakerState } from "../state/state.ts";
-import { type FleetPolicy, openBreaker } from "./breaker.ts";
+import { type BreakerOptions, openBreaker } from "./breaker.ts";
 import { openSlots, type SlotAnswer } from "./slots.ts";
-import type { Timing } from "./timing.ts";
-
-interface FleetGateOptions {
-  readonly openCluster: OpenCluster;
-  readonly policy: () => FleetPolicy;
-  /** The node's name in the cluster. */
-  readonly node: () => string;
-  readonly timing: Timing;
-  readonly warn: (message: string, detail: string) => void;
-  /** Called when the breaker opens or closes. */
-  readonly onBreaker: (state: BreakerState) => void;
-}
 
 export type FleetAnswer =
   /** `release` must be called when the heal has ended; it never throws. */
@@ -47,9 +35,10 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
  * Fails open: an API that is down, refuses or hangs never prevents a node from healing. Only an open breaker stays open
  * for a while, because the API may be down for the same reason.
  */
-export function openFleetGate({ openCluster, policy, node, timing, warn, onBreaker }: FleetGateOptions): FleetGate {
-  const breaker = openBreaker({ openCluster, policy, node, timing, onTurn: onBreaker });
-  const slots = openSlots({ openCluster, node, timing, warn });
+export function openFleetGate(options: BreakerOptions): FleetGate {
+  const { openCluster, policy, timing, warn } = options;
+  const breaker = openBreaker(options);
+  const slots = openSlots(options);
   let leftAloneUntilMs = 0;
   let lastTrouble: KubeErrorKind | undefined;
 

@@ -1,22 +1,15 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import type { FleetPolicy } from "./breaker.ts";
-import type { Timing } from "./timing.ts";
+import type { ClusterUse, Timing } from "./timing.ts";
 
 /** A heal takes seconds; a holder that has not renewed for this long is dead. */
 const DURATION_SECONDS = 60;
 const RENEW_EVERY_MS = 20_000;
 const REQUEST_MS = 2000;
 const MAX_ATTEMPTS = 3;
-
-export interface SlotsOptions {
-  readonly openCluster: OpenCluster;
-  readonly node: () => string;
-  readonly timing: Timing;
-  readonly warn: (message: string, detail: string) => void;
-}
 
 export interface HeldSlot {
   readonly name: string;
@@ -37,8 +30,8 @@ export interface Slots {
  * Slots for nodes that heal disruptively, as Leases: `unghost-heal-0` and so on. The holder is a node: it has one heal
  * at a time by its own lock, so a restarted agent takes over the slot of the previous one.
  */
-export function openSlots(options: SlotsOptions): Slots {
-  const { node, timing } = options;
+export function openSlots(options: ClusterUse): Slots {
+  const { nodeName, timing } = options;
   const isDead = expiryTracker(timing);
   return {
     take: async (api, { slots, namespace }) => {
@@ -48,11 +41,11 @@ export function openSlots(options: SlotsOptions): Slots {
       for (let index = 0; index < slots; index++) {
         const ref = { namespace, name: `unghost-heal-${(first + index) % slots}` };
         const seen = await getLease(api, ref);
-        if (seen !== undefined && seen.holder !== "" && seen.holder !== node() && !isDead(ref.name, seen)) {
+        if (seen !== undefined && seen.holder !== "" && seen.holder !== nodeName() && !isDead(ref.name, seen)) {
           by.add(seen.holder);
           continue;
         }
-        const lease = await writeLease(api, ref, seen, held(node(), timing));
+        const lease = await writeLease(api, ref, seen, held(nodeName(), timing));
         if (lease !== undefined) return { kind: "held", slot: holdSlot(ref, lease, options) };
       }
       return { kind: "taken", by: [...by] };
@@ -75,9 +68,9 @@ function expiryTracker({ clock }: Timing): (name: string, lease: Lease) => boole
   };
 }
 
-function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn }: SlotsOptions): HeldSlot {
+function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, nodeName, timing, warn }: ClusterUse): HeldSlot {
   const ended = new AbortController();
-  const holder = node();
+  const holder = nodeName();
   let lease = taken;
 
   /** After a write whose answer got lost our version is outdated: then only the holder's name decides. */

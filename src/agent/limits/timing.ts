@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../host/poll.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 
 /** Time as a parameter, so that tests can simulate a day. */
 export interface Timing {
@@ -14,12 +15,15 @@ export interface Timing {
 export const REAL_TIMING: Timing = {
   clock: () => performance.now(),
   now: () => new Date(),
-  sleep: async (milliseconds, signal) => {
-    try {
-      await sleep(milliseconds, undefined, { signal, ref: false });
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-  },
+  sleep: pause,
   random: Math.random,
 };
+
+/** What the parts of the agent that use the cluster have in common. */
+export interface ClusterUse {
+  readonly openCluster: OpenCluster;
+  /** The node's name in the cluster. */
+  readonly nodeName: () => string;
+  readonly timing: Timing;
+  readonly warn: (message: string, detail: string) => void;
+}

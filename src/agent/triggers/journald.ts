@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { couldConcernSandboxes } from "../../classes/index.ts";
 import { describeEnd, outputEnded, startChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
+import { pause } from "../../host/poll.ts";
 import { journaldDirectory } from "../../node/journald.ts";
 import type { HintSource, OnHint } from "./triggers.ts";
 
@@ -65,8 +65,7 @@ async function followUnits(units: readonly string[], { hostRoot, report, ...foll
     if (signal.aborted) return;
     report(message);
     if (performance.now() - startedMs >= STEADY_MS) pauseMs = FIRST_PAUSE_MS;
-    // The sleep rejects only when it is aborted, and the loop checks the signal.
-    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+    await pause(pauseMs, signal);
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
 }
@@ -74,28 +73,26 @@ async function followUnits(units: readonly string[], { hostRoot, report, ...foll
 /** Without earlier lines, which the first scan has read. */
 const ARGS = ["--follow", "--lines=0", "--no-pager", "--quiet", "--output=cat", `--grep=${TROUBLE}`] as const;
 
-type Place =
-  | { readonly kind: "here"; readonly args: readonly string[] }
-  | { readonly kind: "none"; readonly message: string };
-
-/** The node's journal may be mounted into a container; the container's own journal is not used. */
-function placeOf(hostRoot: string): Place {
+/**
+ * The arguments for the node's journal, or why there is none. It may be mounted into a container; the container's own
+ * journal is not used.
+ */
+function placeOf(hostRoot: string): readonly string[] | string {
   const isThere = existsSync(resolveOnHost(hostRoot, "/run/systemd/journal", "follow"));
-  if (!isThere) return { kind: "none", message: "there is none on this node" };
-  if (hostRoot === "/") return { kind: "here", args: [] };
+  if (!isThere) return "there is none on this node";
+  if (hostRoot === "/") return [];
   const directory = journaldDirectory(hostRoot);
-  if (directory === undefined) return { kind: "none", message: `its files are not to be seen below ${hostRoot}` };
-  return { kind: "here", args: [`--directory=${directory}`] };
+  return directory === undefined ? `its files are not to be seen below ${hostRoot}` : [`--directory=${directory}`];
 }
 
 /** Returns why it has ended, or could not be started. */
 async function followUntilItEnds(
-  place: Place,
+  place: ReturnType<typeof placeOf>,
   units: readonly string[],
   { onHint, signal }: Pick<Following, "onHint" | "signal">,
 ): Promise<string> {
-  if (place.kind === "none") return place.message;
-  const args = [...place.args, ...ARGS, ...units.map((unit) => `--unit=${unit}`)];
+  if (typeof place === "string") return place;
+  const args = [...place, ...ARGS, ...units.map((unit) => `--unit=${unit}`)];
   const child = startChild(["journalctl", ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let isStopped = false;
   const stop = (): void => {

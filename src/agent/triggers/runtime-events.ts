@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../host/poll.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import { answersCri, type CriClient, openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -34,7 +34,7 @@ export async function followRuntime({ findSocket, onHint, signal }: RuntimeEvent
       await followUntilItEnds(path, onHint, signal);
       if (!signal.aborted) onHint({ from: "runtime gone", urgency: "soon" });
     }
-    await sleep(RETRY_MS, undefined, { signal }).catch(ignoreAbort);
+    await pause(RETRY_MS, signal);
   }
 }
 
@@ -51,7 +51,7 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
       (await answersCri(path, { timeoutMs: PROBE_MS, signal })) &&
       socketIdentity(path) === socket
     ) {
-      await sleep(PROBE_MS, undefined, { signal }).catch(ignoreAbort);
+      await pause(PROBE_MS, signal);
     }
   } finally {
     containerd.close();
@@ -107,9 +107,4 @@ async function followCri(client: CriClient, onHint: OnHint, signal: AbortSignal)
       containerEventType === ContainerEventType.CONTAINER_DELETED_EVENT;
     if (isEnd) onHint({ from: "CRI container event", urgency: "soon" });
   }
-}
-
-/** Such a sleep rejects only when it is aborted; its caller checks the signal next. */
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error) || error.name !== "AbortError") throw error;
 }

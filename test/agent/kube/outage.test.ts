@@ -32,7 +32,7 @@ test("when the whole fleet becomes unhealthy at once, a few nodes act once, then
     const store = openStore(freshState());
     const common = { openCluster: cluster.open, timing, warn: () => undefined };
     openKubeExporter({ ...common, nodeName: () => node, watched: store });
-    const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY, onBreaker: () => undefined });
+    const gate = openFleetGate({ ...common, nodeName: () => node, policy: () => POLICY, onBreaker: () => undefined });
     breakers.push(() => gate.breaker().open);
     for (;;) {
       await timing.sleep(random() * 1000, forever);

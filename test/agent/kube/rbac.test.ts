@@ -13,7 +13,7 @@ describe("agent role", () => {
     const common = { openCluster: cluster.open, timing: time.timing(), warn: () => undefined };
     for (let start = 0; start < 2; start++) {
       const face = show();
-      const gate = openFleetGate({ ...common, node: () => "n1", policy: () => policy, onBreaker: () => undefined });
+      const gate = openFleetGate({ ...common, nodeName: () => "n1", policy: () => policy, onBreaker: () => undefined });
       scanned([sighting()]);
       store.publish({ kind: "detected", sighting: sighting() });
       const answer = await gate.ask([ENDING]);

@@ -40,7 +40,7 @@ function scene(): Scene {
       const gate = openFleetGate({
         openCluster: open,
         policy: () => POLICY,
-        node: () => node,
+        nodeName: () => node,
         timing: time.timing(),
         warn,
         onBreaker: (state) => turns.push(state),

@@ -28,7 +28,7 @@ function fleetOf(): Fleet {
     slotsOf: (node, timing = time.timing()) =>
       openSlots({
         openCluster: cluster.open,
-        node: () => node,
+        nodeName: () => node,
         timing,
         warn: (...parts) => warnings.push(parts.join(": ")),
       }),
@@ -183,7 +183,7 @@ async function simulate(
         if (dead) await never;
       },
     };
-    const slots = openSlots({ openCluster: cluster.open, node: () => node, timing, warn: () => undefined });
+    const slots = openSlots({ openCluster: cluster.open, nodeName: () => node, timing, warn: () => undefined });
     for (;;) {
       await timing.sleep(random() * 20_000, new AbortController().signal);
       const answer = await take(slots, SLOTS);
