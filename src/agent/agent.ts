@@ -22,7 +22,7 @@ import type { AgentPolicy, ClassMode } from "./policy/agent-policy.ts";
 import { keepQuarantineRetention } from "./quarantine-retention.ts";
 import type { Store } from "./state/store.ts";
 import { keepTimeline } from "./state/timeline.ts";
-import { afterFailedScan } from "./state-changes.ts";
+import { afterFailedScan, apply } from "./state-changes.ts";
 import { type Hint, openTriggers } from "./triggers/triggers.ts";
 
 /**
@@ -202,8 +202,7 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
       if (hinted) pace.dueAt(performance.now() + SECOND_SCAN_MS);
     } catch (thrown) {
       pace.failed();
-      store.update((state) => afterFailedScan(state, new Date()));
-      store.publish({ kind: "scan-failed", reason: describeError(thrown) });
+      apply(store, afterFailedScan(store.state(), describeError(thrown), new Date()));
     }
   }
 }

@@ -27,7 +27,7 @@ import {
   afterHealing,
   afterPause,
   afterScan,
-  type Change,
+  apply,
   withOwnHealing,
 } from "./state-changes.ts";
 
@@ -89,18 +89,13 @@ export function openCycle(tools: CycleTools): Cycle {
       });
   }
 
-  function apply({ state, events }: Change): void {
-    store.update(() => state);
-    for (const event of events) store.publish(event);
-  }
-
   function absorb(seen: Planned): void {
     newestMs = Math.max(newestMs, seen.startedAtMs);
     const { sightings } = store.state();
     const report = withOwnHealing(withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan), sightings);
     const counts = countsOf(seen);
     const now = readClocks();
-    apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
+    apply(store, afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
     const dueAtMs = pendingDueAtMs(seen, now);
     if (dueAtMs !== undefined) tools.onDue(dueAtMs);
   }
@@ -120,8 +115,8 @@ export function openCycle(tools: CycleTools): Cycle {
     if (!mayRun) ownPause = undefined;
     const clusterReason = clusterPause(planned.diagnosis.view);
     const pauseReason = clusterReason ?? ownPause?.reason;
-    apply(afterPause(store.state(), pauseReason));
-    apply(afterDeciding(store.state(), standsOf(decided, pauseReason)));
+    apply(store, afterPause(store.state(), pauseReason));
+    apply(store, afterDeciding(store.state(), standsOf(decided, pauseReason)));
     if (decided.dueAtMs !== undefined) tools.onDue(decided.dueAtMs);
     if (ownPause !== undefined) tools.onDue(ownPause.untilMs);
     return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
@@ -158,7 +153,7 @@ export function openCycle(tools: CycleTools): Cycle {
         started.push(...actions);
         ownPause = undefined;
         attempts.begin(actions);
-        apply(afterBegin(store.state(), actions));
+        apply(store, afterBegin(store.state(), actions));
       },
       result: (result) => results.push(result),
       scanned: (planned) => {
@@ -188,7 +183,7 @@ export function openCycle(tools: CycleTools): Cycle {
 
   function record(results: readonly ActionResult[]): void {
     attempts.record(results, tools.policy(), performance.now());
-    apply(afterHealing(store.state(), results, readClocks()));
+    apply(store, afterHealing(store.state(), results, readClocks()));
   }
 
   return {

@@ -18,6 +18,7 @@ import {
   type Standing,
   verdictWords,
 } from "./state/state.ts";
+import type { Store } from "./state/store.ts";
 import { addToTimeline } from "./state/timeline.ts";
 
 /** The report, with subjects that this agent is healing under the class by which it heals them. */
@@ -42,6 +43,11 @@ export interface Change {
   readonly events: readonly AgentEvent[];
 }
 
+export function apply(store: Store, { state, events }: Change): void {
+  store.update(() => state);
+  for (const event of events) store.publish(event);
+}
+
 interface ScanResult extends Omit<ScanState, "endedAtMs"> {
   readonly growth: Growth;
   readonly now: ClockReading;
@@ -54,6 +60,7 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
     state: {
       ...state,
       scan: { report, counts, seconds, endedAtMs: now.ms },
+      scanFailure: undefined,
       sightings,
       totals: {
         ...totals,
@@ -84,13 +91,15 @@ function ghostsKnown({ verdict, findings }: NodeReport): number | undefined {
 }
 
 /** The scan threw: the ghosts of this minute are unknown, unless another scan of the minute ends. */
-export function afterFailedScan(state: AgentState, at: Date): AgentState {
+export function afterFailedScan(state: AgentState, reason: string, at: Date): Change {
   const { totals, timeline } = state;
-  return {
+  const after: AgentState = {
     ...state,
+    scanFailure: reason,
     totals: { ...totals, scansFailed: totals.scansFailed + 1 },
     timeline: addToTimeline(timeline, { at, ghosts: undefined }),
   };
+  return { state: after, events: [{ kind: "scan-failed", reason }] };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
-import { type AgentEvent, verdictWords } from "../state/state.ts";
+import { type AgentState, verdictWords } from "../state/state.ts";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
 import type { Gate } from "./credentials.ts";
@@ -12,7 +12,7 @@ export interface RouteParts {
   readonly store: Watched;
   readonly gate: Gate;
   readonly metrics: AgentMetrics;
-  readonly readiness: ReadinessWatch;
+  readonly readyWithinMs: () => number;
   readonly events: EventStream;
   readonly page: () => Promise<StatusPage>;
 }
@@ -59,7 +59,7 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
     case "/healthz":
       return text(200, "ok");
     case "/readyz": {
-      const objection = parts.readiness.objection();
+      const objection = notReadyBecause(parts.store.state(), parts.readyWithinMs(), performance.now());
       return objection === undefined ? text(200, "ready") : text(503, `Not ready: ${objection}.`);
     }
     case "/metrics":
@@ -156,38 +156,21 @@ function sources(hashes: readonly string[]): string {
   return hashes.length === 0 ? "'none'" : hashes.map((hash) => `'${hash}'`).join(" ");
 }
 
-export interface ReadinessWatch {
-  /** Why the agent is not ready: its last scan failed, or is not recent, or could not give a verdict. */
-  objection(): string | undefined;
-  close(): void;
-}
-
-export function watchReadiness(
-  store: Watched,
-  readyWithinMs: () => number,
-  nowMs: () => number = () => performance.now(),
-): ReadinessWatch {
-  let failure: string | undefined;
-
-  function notice(event: AgentEvent): void {
-    if (event.kind === "scan-failed") failure = event.reason;
-    if (event.kind === "scanned") failure = undefined;
+/** Why the agent is not ready: its last scan failed, or is not recent, or could not give a verdict. */
+export function notReadyBecause(
+  { scan, scanFailure }: AgentState,
+  withinMs: number,
+  nowMs: number,
+): string | undefined {
+  if (scanFailure !== undefined) return `the last scan failed: ${scanFailure}`;
+  if (scan === undefined) return "no scan has been finished since the agent's start";
+  const ageMs = nowMs - scan.endedAtMs;
+  if (ageMs > withinMs) {
+    return `the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(withinMs)} s`;
   }
-
-  function objection(): string | undefined {
-    const { scan } = store.state();
-    if (failure !== undefined) return `the last scan failed: ${failure}`;
-    if (scan === undefined) return "no scan has been finished since the agent's start";
-    const ageMs = nowMs() - scan.endedAtMs;
-    if (ageMs > readyWithinMs()) {
-      return `the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`;
-    }
-    if (scan.report.verdict !== "unknown") return undefined;
-    const { problem, next } = verdictWords(scan.report);
-    return `${problem}. ${next.replace(/\.$/, "")}`;
-  }
-
-  return { objection, close: store.onEvent(notice) };
+  if (scan.report.verdict !== "unknown") return undefined;
+  const { problem, next } = verdictWords(scan.report);
+  return `${problem}. ${next.replace(/\.$/, "")}`;
 }
 
 function seconds(ms: number): number {

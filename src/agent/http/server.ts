@@ -8,7 +8,7 @@ import type { Watched } from "../state/store.ts";
 import { type Certificate, certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
-import { answer, builtPage, type StatusPage, watchReadiness } from "./routes.ts";
+import { answer, builtPage, type StatusPage } from "./routes.ts";
 
 export interface AgentServerOptions {
   readonly store: Watched;
@@ -37,14 +37,13 @@ const RENEW_EVERY_MS = 30_000;
 
 /** The status server: read-only HTTP. Throws a user-facing message if it cannot listen as configured. */
 export async function openAgentServer(options: AgentServerOptions): Promise<AgentServer> {
-  const { store, tokenFile, tls, warn } = options;
+  const { store, tokenFile, tls, readyWithinMs, warn } = options;
   const where = parseListenAddress(options.listen);
   const gate = tokenFile === undefined ? OPEN_GATE : await tokenGate(tokenFile);
   const metrics = agentMetrics(store, { process: true });
-  const readiness = watchReadiness(store, options.readyWithinMs);
   const events = eventStream(store);
   const page = options.page ?? builtPage;
-  const parts = { listenHost: where.host, store, gate, metrics, readiness, events, page };
+  const parts = { listenHost: where.host, store, gate, metrics, readyWithinMs, events, page };
 
   function handler(request: IncomingMessage, response: ServerResponse): void {
     answer(parts, request, response).catch((error: unknown) => {
@@ -55,7 +54,6 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
 
   function stopWatching(): void {
     events.close();
-    readiness.close();
     metrics.close();
   }
 

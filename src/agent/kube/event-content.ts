@@ -12,8 +12,10 @@ type EventPod = NonNullable<HealRecord["pod"]>;
 /** A change of one ghost for which an event is created. */
 export interface PublishedChange {
   readonly reason: EventReason;
+  /** The key for counting, beside reason and object: a class, or all of them. */
   readonly class: string;
   readonly message: string;
+  /** Missing for the node. */
   readonly pod?: EventPod;
 }
 
@@ -74,13 +76,7 @@ function existingPod(classId: string, pod: EventPod | undefined): EventPod | und
 }
 
 /** An event to be created, or counted again. */
-export interface Draft {
-  readonly reason: EventReason;
-  /** Missing for the node. */
-  readonly pod?: EventPod;
-  /** The key for counting, beside reason and object: a class, or all of them. */
-  readonly class: string;
-  readonly message: string;
+export interface Draft extends PublishedChange {
   readonly count: number;
 }
 

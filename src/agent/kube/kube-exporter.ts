@@ -1,6 +1,6 @@
 import { describeError } from "../../host/source.ts";
-import { KubeError, type KubeErrorKind, orKubeError, publishBackOff } from "../../kube/errors.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
+import { KubeError, type KubeErrorKind, orKubeError, publishBackOff } from "../../kube/errors.ts";
 import type { ClusterUse } from "../limits/timing.ts";
 import type { Watched } from "../state/store.ts";
 import { conditionOf } from "./condition.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { parseJson } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
+import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { withApi } from "../../kube/cluster-credentials.ts";
 import type { BreakerState } from "../state/state.ts";
 import { getLease, type Lease, writeLease } from "./slots.ts";
 import type { ClusterUse, Timing } from "./timing.ts";

@@ -1,6 +1,6 @@
 import { type Disruption, STEPS } from "../../evidence/step.ts";
-import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
+import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { BreakerState } from "../state/state.ts";
 import { type BreakerOptions, openBreaker } from "./breaker.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
-import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
+import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
 import type { FleetPolicy } from "./breaker.ts";
 import type { ClusterUse, Timing } from "./timing.ts";
 

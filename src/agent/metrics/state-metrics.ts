@@ -4,7 +4,8 @@ import { isFailing, PENDING_REASONS } from "../../evidence/pending.ts";
 import type { NodeReport } from "../../report/node-report.ts";
 import {
   type AgentState,
-  type CacheFileCount,
+  CACHE_KINDS,
+  CACHE_STATES,
   type LeaseCount,
   REFUSAL_REASONS,
   type Sighting,
@@ -26,14 +27,6 @@ interface Sample {
 }
 
 const HEAL_RESULTS = ["healed", "failed", "skipped", "refused"] as const;
-const CACHE_KINDS = ["result", "multus", "flannel"] as const satisfies readonly CacheFileCount["kind"][];
-const CACHE_STATES = [
-  "ok",
-  "empty",
-  "corrupt",
-  "odd",
-  "orphaned",
-] as const satisfies readonly CacheFileCount["state"][];
 
 type Series = Pick<StateMetric, "labels" | "samples">;
 

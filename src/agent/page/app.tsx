@@ -3,11 +3,11 @@ import { Blocked, Findings } from "./findings.tsx";
 import { blockedPods } from "./groups.ts";
 import { Heals, PendingList } from "./heals.tsx";
 import { live } from "./live.ts";
-import { noticesOf } from "./notices.ts";
+
 import { Ago, Connection } from "./parts.tsx";
 import { nodeFacts, sourcesOf } from "./sources.ts";
 import { Timeline } from "./timeline-section.tsx";
-import { pageVerdict, type Verdict } from "./verdict.ts";
+import { noticesOf, pageVerdict, type Verdict } from "./verdict.ts";
 import type { WireState } from "./wire.ts";
 import { secondsInWords } from "./words.ts";
 

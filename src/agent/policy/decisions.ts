@@ -161,9 +161,8 @@ function withCap(decided: readonly Decided[], cap: number, now: ClockReading): r
 }
 
 function withDue(decided: readonly Decided[]): Decisions {
-  let dueAtMs = Number.POSITIVE_INFINITY;
-  for (const { decision } of decided) if ("dueAtMs" in decision) dueAtMs = Math.min(dueAtMs, decision.dueAtMs);
-  return Number.isFinite(dueAtMs) ? { decided, dueAtMs } : { decided };
+  const dues = decided.flatMap(({ decision }) => ("dueAtMs" in decision ? [decision.dueAtMs] : []));
+  return dues.length === 0 ? { decided } : { decided, dueAtMs: Math.min(...dues) };
 }
 
 function inWords(milliseconds: number): string {

@@ -53,6 +53,8 @@ export interface AgentState {
   readonly startedAt: Date;
   /** The last finished scan; missing until the first one. */
   readonly scan?: ScanState;
+  /** Why the last scan failed; missing if it was finished. */
+  readonly scanFailure?: string;
   /** Every current finding, with its age and what is done about it. */
   readonly sightings: readonly Sighting[];
   /** The last heal actions, newest first; limited. */
@@ -97,9 +99,12 @@ export interface NodeCounts {
   readonly volumeAttachmentsStuck: number;
 }
 
+export const CACHE_KINDS = ["result", "multus", "flannel"] as const;
+export const CACHE_STATES = ["ok", "empty", "corrupt", "odd", "orphaned"] as const;
+
 export interface CacheFileCount {
-  readonly kind: "result" | "multus" | "flannel";
-  readonly state: "ok" | "empty" | "corrupt" | "odd" | "orphaned";
+  readonly kind: (typeof CACHE_KINDS)[number];
+  readonly state: (typeof CACHE_STATES)[number];
   readonly count: number;
 }
 

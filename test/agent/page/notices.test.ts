@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { noticesOf } from "../../../src/agent/page/notices.ts";
+import { noticesOf } from "../../../src/agent/page/verdict.ts";
 import type { AgentState } from "../../../src/agent/state/state.ts";
 import { healthyState, onTheWire } from "./agent-states.ts";
 
