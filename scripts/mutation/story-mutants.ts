@@ -502,7 +502,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "containerd\\).*does not touch running pods",
     broken: "every pod counts as dead when the runtime's service starts",
     edits: [
-      { file: "src/boot/way.ts", from: "if (!fresh.isNew)", to: "if (fresh === null)" },
+      { file: "src/boot/way.ts", from: "if (sameBoot !== undefined)", to: "if (sameBoot === null)" },
       {
         file: "src/evidence/liveness.ts",
         from: 'if (first !== undefined) return { state: "alive"',

@@ -13,7 +13,7 @@ import { type BootReport, noteRuntime } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
 import { healRound, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
-import { bootMarker, chooseWay, HEALS_AFTER, type Way } from "./way.ts";
+import { chooseWay, HEALS_AFTER, type Way } from "./way.ts";
 
 export interface BootOptions {
   readonly mode: "before" | "after";
@@ -141,7 +141,7 @@ interface FoundBoot {
 
 function bootOf({ heal, runDir, mode }: BootOptions): FoundBoot {
   const boot = valueOr(readBoot({ root: heal.observe.hostRoot, now: new Date() }), undefined);
-  return { bootId: boot?.id ?? "", marker: bootMarker(runDir, mode, boot?.id) };
+  return { bootId: boot?.id ?? "", marker: join(runDir, `boot-${mode}-${boot?.id ?? "unknown"}`) };
 }
 
 const TOO_LATE: Done = {
@@ -203,17 +203,26 @@ async function healByBorrowing(options: BootOptions, files: RuntimeFiles, round:
   return verifiedByRecords(summary(healed), healed, files, round.observe.hostRoot);
 }
 
-/** The temporary runtime listed no ghosts; its records may still contain some. */
+/**
+ * The temporary runtime listed no ghosts. Its database is read after it has stopped: sandboxes with a record that it did
+ * not list are visible only there.
+ */
 function verifiedByRecords(done: Done, round: Round, files: RuntimeFiles, hostRoot: string): Done {
   if (round.kind === "failed" || done.outcome !== "healed") return done;
-  const listed = valueOr(round.seen.snapshot.cri, undefined)?.sandboxes.map(({ id }) => id) ?? [];
-  const left = recordsLeft(files, hostRoot, listed);
-  if (left.kind === "none") return done;
-  if (left.kind === "unknown") {
-    return { ...done, outcome: "left", reason: `whether ghosts are left could not be verified: ${left.reason}` };
-  }
-  const reason = `${left.ids.length} sandboxes have a record that ${files.binary} does not list; ${HEALS_AFTER}`;
-  return { ...done, outcome: "left", reason, left: left.ids.map((id) => `record/${id}`) };
+  const unverified = (why: string): Done => {
+    return { ...done, outcome: "left", reason: `whether ghosts are left could not be verified: ${why}` };
+  };
+  const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
+  if (metadata.status === "absent") return done;
+  if (metadata.status === "failed") return unverified(metadata.error.message);
+  const { path, records, sandboxes, damage } = metadata.value;
+  if (damage.length > 0) return unverified(`${path} is damaged`);
+  const stored = [...records.filter(({ kind }) => kind === "sandbox"), ...sandboxes].map(({ id }) => id);
+  const listed = new Set<string>(valueOr(round.seen.snapshot.cri, undefined)?.sandboxes.map(({ id }) => id));
+  const ids = [...new Set(stored)].filter((id) => !listed.has(id));
+  if (ids.length === 0) return done;
+  const reason = `${ids.length} sandboxes have a record that ${files.binary} does not list; ${HEALS_AFTER}`;
+  return { ...done, outcome: "left", reason, left: ids.map((id) => `record/${id}`) };
 }
 
 /** Without a runtime, files that would make every removal fail can still be moved, also after the deadline. */
@@ -281,26 +290,4 @@ async function keep(report: BootReport, options: BootOptions, marker: string): P
   } catch (error) {
     options.log(`the report of this boot could not be kept: ${describeError(error)}`);
   }
-}
-
-/** - `none`: the runtime listed every sandbox with a record. */
-type RecordsLeft =
-  | { readonly kind: "none" }
-  | { readonly kind: "left"; readonly ids: readonly string[] }
-  | { readonly kind: "unknown"; readonly reason: string };
-
-/**
- * Reads the database itself after the temporary runtime has stopped: sandboxes with a record that it did not list are
- * visible only there.
- */
-function recordsLeft(files: RuntimeFiles, hostRoot: string, listed: readonly string[]): RecordsLeft {
-  const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
-  if (metadata.status === "absent") return { kind: "none" };
-  if (metadata.status === "failed") return { kind: "unknown", reason: metadata.error.message };
-  const { records, sandboxes, damage } = metadata.value;
-  if (damage.length > 0) return { kind: "unknown", reason: `${metadata.value.path} is damaged` };
-  const known = new Set(listed);
-  const stored = [...records.filter(({ kind }) => kind === "sandbox"), ...sandboxes].map(({ id }) => id);
-  const ids = [...new Set(stored)].filter((id) => !known.has(id));
-  return ids.length === 0 ? { kind: "none" } : { kind: "left", ids };
 }

@@ -37,10 +37,6 @@ interface WayOptions {
   readonly deadline: AbortSignal;
 }
 
-export function bootMarker(runDir: string, mode: WayOptions["mode"], bootId: string | undefined): string {
-  return join(runDir, `boot-${mode}-${bootId ?? "unknown"}`);
-}
-
 /** A running runtime answers at once. */
 const PROBE_MS = 1000;
 
@@ -59,8 +55,8 @@ export async function chooseWay(options: WayOptions): Promise<Way> {
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
   // Runs concurrently with the other checks before a runtime is started.
   using objection = files.kind === "none" ? undefined : startObjection(files.files, options);
-  const fresh = await proveNewBoot(hostRoot, { current: options.bootId, last: seen }, options.deadline);
-  if (!fresh.isNew) return { kind: "nothing", reason: fresh.message };
+  const sameBoot = await whySameBoot(hostRoot, { current: options.bootId, last: seen }, options.deadline);
+  if (sameBoot !== undefined) return { kind: "nothing", reason: sameBoot };
   const found = await findNodeRuntime({ endpoint, env: options.env, hostRoot, timeoutMs });
   if (found.kind === "refused") return { kind: "failed", reason: `${found.message}. ${found.next}` };
   if (found.kind === "found" && (await answersCri(found.path, { timeoutMs: PROBE_MS })))
@@ -77,44 +73,37 @@ export async function chooseWay(options: WayOptions): Promise<Way> {
  */
 function startObjection(
   files: RuntimeFiles,
-  { observe, stateDir, deadline }: WayOptions,
+  options: WayOptions,
 ): { readonly answer: Promise<string | undefined>; [Symbol.dispose](): void } {
   const giveUp = new AbortController();
-  const signal = AbortSignal.any([deadline, giveUp.signal]);
+  const signal = AbortSignal.any([options.deadline, giveUp.signal]);
   const isTrusted = doubtOf(files) === undefined;
-  const query = { files, hostRoot: observe.hostRoot, stateDir, signal };
-  const answer = isTrusted ? objectionToBorrowing(query) : Promise.resolve(undefined);
+  const answer = isTrusted ? objectionToBorrowing(files, options, signal) : Promise.resolve(undefined);
   // A cancelled check is not waited for.
   answer.catch(() => undefined);
   return { answer, [Symbol.dispose]: () => giveUp.abort() };
 }
 
-type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly message: string };
-
 /**
- * Whether no process of an earlier runtime is left: a restart of the service runs the same hook while pods are running.
- * The stored boot id is not enough, because it is missing on the first run.
+ * Why this may be a restart of the service, which runs the same hook while pods are running. Returns undefined if no
+ * process of an earlier runtime is left. The stored boot id is not enough, because it is missing on the first run.
  */
-async function proveNewBoot(
+async function whySameBoot(
   root: string,
   boot: { readonly current: string; readonly last: string | undefined },
   deadline: AbortSignal,
-): Promise<NewBoot> {
+): Promise<string | undefined> {
   if (boot.current !== "" && boot.current === boot.last) {
-    return { isNew: false, message: "this boot was handled before: the service restarted, the machine did not" };
+    return "this boot was handled before: the service restarted, the machine did not";
   }
   const table = await readProcessTable({ root, signal: deadline });
   const processes = await readProcesses({ root, table, signal: deadline });
-  if (processes.status !== "read")
-    return { isNew: false, message: "the process table cannot be read, so pods may be alive" };
+  if (processes.status !== "read") return "the process table cannot be read, so pods may be alive";
   const { shims, byContainer } = processes.value;
   const [shim] = shims;
-  if (shim !== undefined) return { isNew: false, message: `pods are alive: pid ${shim.pid} is the shim of ${shim.id}` };
+  if (shim !== undefined) return `pods are alive: pid ${shim.pid} is the shim of ${shim.id}`;
   const [container] = byContainer;
-  if (container !== undefined) {
-    return { isNew: false, message: `containers are alive: pid ${container[1][0]} runs in ${container[0]}` };
-  }
-  return { isNew: true };
+  return container && `containers are alive: pid ${container[1][0]} runs in ${container[0]}`;
 }
 
 /** The 2.x sandbox store: an older containerd neither lists nor removes its records, and reports success. */
@@ -122,23 +111,15 @@ const SANDBOX_STORE_SINCE: Version = { major: 2, minor: 0, patch: 0 };
 
 const VERSION_MS = 5000;
 
-export interface BorrowQuery {
-  readonly files: RuntimeFiles;
-  readonly hostRoot: string;
-  readonly stateDir: string;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Why a containerd must not be started with these records: it is older than the one that wrote them, or that is
  * unknown. An older one ignores unknown records and reports success. Returns undefined if it may be started.
  */
-export async function objectionToBorrowing({
-  files,
-  hostRoot,
-  stateDir,
-  signal,
-}: BorrowQuery): Promise<string | undefined> {
+async function objectionToBorrowing(
+  files: RuntimeFiles,
+  { observe: { hostRoot }, stateDir }: WayOptions,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const asked = runChild([files.binary, "--version"], { timeoutMs: VERSION_MS, signal });
   const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
   const answer = await asked;
@@ -166,7 +147,7 @@ export async function objectionToBorrowing({
 }
 
 /** `containerd github.com/containerd/containerd v1.7.11-k3s2 <commit>` */
-export function versionIn(output: string): Version | undefined {
+function versionIn(output: string): Version | undefined {
   const [, , text] = output.trim().split(/\s+/);
   return output.startsWith("containerd ") ? parseVersion(text ?? "") : undefined;
 }

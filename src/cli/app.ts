@@ -98,16 +98,13 @@ const MAY_BE_EMPTY = "--listen";
 
 /** A flag without its value, for example from an unset variable; stricli would use the next word as the value. */
 function flagWithoutValue(args: readonly string[]): string | undefined {
-  const end = args.indexOf("--");
-  const ours = end < 0 ? args : args.slice(0, end);
-  return ours.find((word) => /^--[a-z][a-z-]*=$/i.test(word));
+  return beforeDashes(args).find((word) => /^--[a-z][a-z-]*=$/i.test(word));
 }
 
 /** Forms that stricli does not support: -ojson, -o=json, --listen= without a value, and -v before the command. */
 function normaliseArgs(args: readonly string[]): readonly string[] {
-  const end = args.indexOf("--");
-  const ours = end < 0 ? args : args.slice(0, end);
-  const rest = end < 0 ? [] : args.slice(end);
+  const ours = beforeDashes(args);
+  const rest = args.slice(ours.length);
   const leading = ours.findIndex((word) => word !== "-v" && word !== "--verbose");
   if (leading <= 0) return [...ours.flatMap(separated), ...rest];
   return [...ours.slice(leading).flatMap(separated), "-v", ...rest];
@@ -119,10 +116,14 @@ function separated(word: string): readonly string[] {
   return word === `${MAY_BE_EMPTY}=` ? [MAY_BE_EMPTY, ""] : [word];
 }
 
-/** Only words before `--`: the rest is not for unghost. */
-function asksFor(args: readonly string[], ...words: readonly string[]): boolean {
+/** Words after `--` are not for unghost. */
+function beforeDashes(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
-  return (end < 0 ? args : args.slice(0, end)).some((word) => words.includes(word));
+  return end < 0 ? args : args.slice(0, end);
+}
+
+function asksFor(args: readonly string[], ...words: readonly string[]): boolean {
+  return beforeDashes(args).some((word) => words.includes(word));
 }
 
 /** Variables of the lab and the tests; unghost itself does not read them. */

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { fstatSync, writeSync } from "node:fs";
 import { errorCode } from "../host/source.ts";
 import { printable } from "../host/text.ts";
+import { formatDocument, type OutputFormat } from "../report/output.ts";
 
 /** The environment of a command, injected by tests. */
 export interface Io {
@@ -25,6 +26,16 @@ export function wantsColour(io: Pick<Io, "env" | "stdoutIsTerminal">): boolean {
   const forced = io.env["FORCE_COLOR"];
   if (forced) return forced !== "0";
   return io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
+}
+
+/** Prints a result in the requested format. */
+export async function print(
+  { output }: { readonly output: OutputFormat },
+  document: unknown,
+  table: () => string,
+  io: Pick<Io, "stdout">,
+): Promise<void> {
+  io.stdout(output === "table" ? table() : await formatDocument(document, output));
 }
 
 /** Users script against these. 0, 1 and 2 are also the protocol of a node-problem-detector plugin: frozen. */

@@ -87,8 +87,8 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
     return { kind: "found", host: { manager, services: wanted.length > 0 ? wanted : [asNamed(chosen)] } };
   }
   const picked = pick(files, startedAtBoot(files, services));
-  if (picked.kind === "found") return { kind: "found", host: { manager, services: picked.services } };
-  if (picked.kind === "several") return picked;
+  if (picked.length > 0 && hasOneRuntime(picked)) return { kind: "found", host: { manager, services: picked } };
+  if (picked.length > 0) return { kind: "several", names: picked.map(({ distribution: { name } }) => name) };
   // A NixOS configuration may be written before its k3s is.
   if (manager === "nixos") return { kind: "found", host: { manager, services: [asNamed("k3s-server")] } };
   return nothing;
@@ -114,27 +114,22 @@ function serviceManager(files: HostFiles): ServiceManager {
   return id === "alpine" || there(["/sbin/openrc-run", "/usr/sbin/openrc-run"]) ? "openrc" : "systemd";
 }
 
-type Picked =
-  | { readonly kind: "found"; readonly services: readonly RuntimeService[] }
-  | { readonly kind: "none" }
-  | { readonly kind: "several"; readonly names: readonly RuntimeUnitName[] };
-
-function pick(files: HostFiles, services: readonly RuntimeService[]): Picked {
+/** What starts the runtime here; services of several runtimes if the files do not show which one is used. */
+function pick(files: HostFiles, services: readonly RuntimeService[]): readonly RuntimeService[] {
   const embedded = services.filter(({ distribution: { kubelets } }) => kubelets.length === 0);
-  const families = new Set(embedded.map((found) => family(found.distribution)));
-  if (families.size === 1) return { kind: "found", services: embedded };
-  if (families.size > 1) return { kind: "several", names: embedded.map((found) => found.distribution.name) };
-
+  if (embedded.length > 0) return embedded;
   // A containerd without a kubelet belongs to Docker or builds; it has no pods.
   const plain = services.filter(({ distribution: { name } }) => name === "containerd" || name === "cri-o");
   const snap = services.filter(({ distribution: { name } }) => name === "microk8s");
-  if (snap.length > 0) return { kind: "found", services: snap };
-  if (plain.length === 0) return { kind: "none" };
-  if (plain.length === 1) return { kind: "found", services: plain };
+  if (snap.length > 0) return snap;
+  if (plain.length < 2) return plain;
   const used = kubeletsRuntime(files);
   const decided = plain.filter(({ distribution: { name } }) => name === used);
-  if (decided.length > 0) return { kind: "found", services: decided };
-  return { kind: "several", names: plain.map((found) => found.distribution.name) };
+  return decided.length > 0 ? decided : plain;
+}
+
+function hasOneRuntime(services: readonly RuntimeService[]): boolean {
+  return new Set(services.map(({ distribution }) => family(distribution))).size === 1;
 }
 
 /** rke2 installs the units of server and agent on every host; the enabled one counts. */

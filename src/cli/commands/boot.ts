@@ -9,9 +9,8 @@ import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
-import { formatDocument } from "../../report/output.ts";
 import { count } from "../../report/words.ts";
-import { ExitCode, type Io } from "../io.ts";
+import { ExitCode, type Io, print } from "../io.ts";
 import { onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
@@ -77,7 +76,7 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   };
   if (flags.dryRun === true) {
     const plan = await planBoot(options);
-    io.stdout(settings.output === "table" ? renderBootPlan(plan) : await formatDocument(plan, settings.output));
+    await print(settings, plan, () => renderBootPlan(plan), io);
     return flags.strict === true ? strictExitOf(plan) : ExitCode.ok;
   }
   const synced = syncYoung(pluginRoots({ ...settings, confDir: () => undefined }), SYNC_MS).catch((error: unknown) =>
@@ -85,14 +84,12 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   );
   const report = await bootOnce(options);
   await synced;
-  if (settings.output === "table") {
-    io.stdout(
-      `unghost boot: ${report.outcome}, ${report.healed} healed in ${report.seconds}s: ${printable(report.reason)}\n`,
-    );
-  } else io.stdout(await formatDocument(report, settings.output));
+  const { outcome, healed, seconds, reason } = report;
+  const line = `unghost boot: ${outcome}, ${healed} healed in ${seconds}s: ${printable(reason)}\n`;
+  await print(settings, report, () => line, io);
   if (flags.strict !== true) return ExitCode.ok;
-  if (report.outcome === "failed") return ExitCode.unknown;
-  return report.outcome === "left" ? ExitCode.findings : ExitCode.ok;
+  if (outcome === "failed") return ExitCode.unknown;
+  return outcome === "left" ? ExitCode.findings : ExitCode.ok;
 }
 
 /** Beyond the deadline, for a process whose timers are blocked. */

@@ -7,8 +7,7 @@ import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { clusterCredentials, clusterOpener } from "../../kube/cluster-credentials.ts";
-import { formatDocument } from "../../report/output.ts";
-import { ExitCode, type Io, wantsColour } from "../io.ts";
+import { ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { policyFrom, readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, sourceFlags } from "../settings/table.ts";
@@ -21,12 +20,8 @@ export const doctorCommand = defineCommand({ flags: sourceFlags, aliases: nodeFl
 async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   const report = await examine(settings, io.env, await fleetNamespace(flags, io.env));
-  const { output, verbose } = settings;
-  io.stdout(
-    output === "table"
-      ? renderDoctor(report, { colour: wantsColour(io), columns: io.columns, verbose })
-      : await formatDocument(report, output),
-  );
+  const style = { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose };
+  await print(settings, report, () => renderDoctor(report, style), io);
   return report.checks.some(({ status }) => status === "missing") ? ExitCode.findings : ExitCode.ok;
 }
 

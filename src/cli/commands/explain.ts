@@ -7,8 +7,8 @@ import type { Match } from "../../diagnose/explain/recognise.ts";
 import { splitLines } from "../../host/safe-fs.ts";
 import { printable } from "../../host/text.ts";
 import { renderClass, renderClassList, renderGroups, type Style } from "../../report/explain.ts";
-import { formatDocument, type OutputFormat } from "../../report/output.ts";
-import { ExitCode, type Io, wantsColour } from "../io.ts";
+import type { OutputFormat } from "../../report/output.ts";
+import { ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
@@ -57,20 +57,20 @@ const EMPTY_JOURNALD =
 export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
   const style: Style = { width: io.columns, colour: options.colour };
   if (options.list) {
-    await print(options, io, classes.map(manualEntry), () => renderClassList(classes, io.screenColumns));
+    await print(options, classes.map(manualEntry), () => renderClassList(classes, io.screenColumns), io);
     return ExitCode.ok;
   }
   const pages = options.texts.map(classByIdOrCode).filter((page) => page !== undefined);
   if (pages.length > 0 && pages.length === options.texts.length) {
     const entries = pages.map(manualEntry);
     const data = entries.length === 1 ? entries[0] : entries;
-    await print(options, io, data, () => pages.map((page) => renderClass(page, style)).join("\n"));
+    await print(options, data, () => pages.map((page) => renderClass(page, style)).join("\n"), io);
     return ExitCode.ok;
   }
   const found = await gather(options, io);
   if (found === undefined) return ExitCode.usage;
   const { groups, matches, records, isNothingRead } = found;
-  await print(options, io, { matches }, () => renderGroups(groups, style));
+  await print(options, { matches }, () => renderGroups(groups, style), io);
   if (records === 0 && options.output === "table" && !isNothingRead) io.stderr(notRecognised(options.texts.join("\n")));
   return records > 0 ? ExitCode.ok : ExitCode.findings;
 }
@@ -203,10 +203,6 @@ function manualEntry(one: FailureClass) {
     danger,
     links,
   };
-}
-
-async function print(options: ExplainOptions, io: ExplainIo, data: unknown, table: () => string): Promise<void> {
-  io.stdout(options.output === "table" ? table() : await formatDocument(data, options.output));
 }
 
 function notRecognised(text: string): string {

@@ -17,7 +17,7 @@ import { progress } from "../../report/progress.ts";
 import { renderNames, renderSummary, selectedWords } from "../../report/table.ts";
 import { inLines } from "../../report/words.ts";
 import { interruptedBySignals } from "../interruption.ts";
-import { askYesNo, ExitCode, type Io, wantsColour } from "../io.ts";
+import { askYesNo, ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { list, onOff } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
@@ -177,9 +177,7 @@ async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io
   }
   if (names) return exitOf(healed.value.diagnosis);
   const document = withSelection(healingReport(healed.value), selection);
-  io.stdout(
-    table ? renderSummary(document, tableOptions(settings, io)) : await formatDocument(document, settings.output),
-  );
+  await print(settings, document, () => renderSummary(document, tableOptions(settings, io)), io);
   return exitOf(healed.value.diagnosis);
 }
 

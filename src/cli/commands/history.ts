@@ -5,8 +5,8 @@ import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import { historyDocument, renderEntry, renderHistory } from "../../report/history.ts";
-import { formatDocument, type OutputFormat } from "../../report/output.ts";
-import { ExitCode, type Io } from "../io.ts";
+import type { OutputFormat } from "../../report/output.ts";
+import { ExitCode, type Io, print } from "../io.ts";
 import { positive } from "../settings/kinds.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { stateFlags } from "../settings/table.ts";
@@ -54,13 +54,9 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
     if (options.id !== undefined) return await showEntry(whole, options.id, options, io);
     const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
     const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
-    if (options.output === "table") {
-      io.stdout(renderHistory(history, { ...io, now: new Date() }));
-      if (lastBoot !== undefined) io.stdout(`\n${bootLine(lastBoot)}\n`);
-    } else {
-      const document = historyDocument(history);
-      io.stdout(await formatDocument(lastBoot === undefined ? document : { ...document, lastBoot }, options.output));
-    }
+    const bootWords = lastBoot === undefined ? "" : `\n${bootLine(lastBoot)}\n`;
+    const table = () => renderHistory(history, { ...io, now: new Date() }) + bootWords;
+    await print(options, { ...historyDocument(history), lastBoot }, table, io);
     return ExitCode.ok;
   } catch (thrown) {
     io.stderr(`The journal in ${options.stateDir} cannot be read: ${describeError(thrown)}.\n`);
@@ -68,23 +64,14 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
   }
 }
 
-async function showEntry(
-  { records }: History,
-  id: string,
-  { output, stateDir }: HistoryOptions,
-  io: HistoryIo,
-): Promise<ExitCode> {
+async function showEntry({ records }: History, id: string, options: HistoryOptions, io: HistoryIo): Promise<ExitCode> {
   const record = records.find((one) => one.id === id);
   if (record === undefined) {
-    io.stderr(`No entry ${printable(id)} in the journal of ${stateDir}. unghost history lists the entries.\n`);
+    io.stderr(`No entry ${printable(id)} in the journal of ${options.stateDir}. unghost history lists the entries.\n`);
     return ExitCode.usage;
   }
   const document = historyDocument({ records: [record], problems: [] });
-  io.stdout(
-    output === "table"
-      ? renderEntry(record, join(stateDir, "quarantine"))
-      : await formatDocument(document.entries[0], output),
-  );
+  await print(options, document.entries[0], () => renderEntry(record, join(options.stateDir, "quarantine")), io);
   return ExitCode.ok;
 }
 

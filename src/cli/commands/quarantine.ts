@@ -7,7 +7,6 @@ import {
 import { openHealSession } from "../../heal/session.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
-import { formatDocument } from "../../report/output.ts";
 import {
   bytesOf,
   entryDocument,
@@ -18,7 +17,7 @@ import {
   sizeInWords,
 } from "../../report/quarantine.ts";
 import { count } from "../../report/words.ts";
-import { askYesNo, ExitCode, type Io } from "../io.ts";
+import { askYesNo, ExitCode, type Io, print } from "../io.ts";
 import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
@@ -53,17 +52,11 @@ async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Pro
   const entries = await readEntries(settings, io);
   if (entries === undefined) return ExitCode.unknown;
   const retentionMs = await retentionOf(flags, io);
-  if (settings.output !== "table") {
-    const retention = durationText(retentionMs);
-    const head = { apiVersion: "unghost.dev/v1", kind: "Quarantine", retention };
-    io.stdout(await formatDocument({ ...head, entries: entries.map(entryDocument) }, settings.output));
-    return ExitCode.ok;
-  }
-  io.stdout(renderQuarantine(entries, { ...io, now: new Date() }));
-  if (entries.length > 0) {
-    const kept = retentionMs === 0 ? "kept forever" : `kept for ${durationText(retentionMs)}`;
-    io.stdout(`${sizeInWords(bytesOf(entries))} in quarantine, ${kept} (agent.quarantineRetention).\n`);
-  }
+  const head = { apiVersion: "unghost.dev/v1", kind: "Quarantine", retention: durationText(retentionMs) };
+  const kept = retentionMs === 0 ? "kept forever" : `kept for ${durationText(retentionMs)}`;
+  const total = `${sizeInWords(bytesOf(entries))} in quarantine, ${kept} (agent.quarantineRetention).\n`;
+  const table = () => renderQuarantine(entries, { ...io, now: new Date() }) + (entries.length > 0 ? total : "");
+  await print(settings, { ...head, entries: entries.map(entryDocument) }, table, io);
   return ExitCode.ok;
 }
 
@@ -91,8 +84,8 @@ async function prune(
   const isDryRun = flags.dryRun === true;
   if (chosen.prune.length === 0 || isDryRun) {
     const document = prunedDocument({ pruned: chosen.prune, kept: chosen.kept, failed: [] }, isDryRun);
-    if (settings.output !== "table") io.stdout(await formatDocument(document, settings.output));
-    else io.stdout(chosen.prune.length === 0 ? "Nothing to prune.\n" : "Dry run: nothing was deleted.\n");
+    const words = chosen.prune.length === 0 ? "Nothing to prune.\n" : "Dry run: nothing was deleted.\n";
+    await print(settings, document, () => words, io);
     return ExitCode.ok;
   }
   const size = sizeInWords(bytesOf(chosen.prune));
@@ -110,11 +103,7 @@ async function deleteEntries(settings: NodeSettings, ids: ReadonlySet<string>, i
   }
   try {
     const pruned = await pruneQuarantine(session.value, { ids });
-    io.stdout(
-      settings.output === "table"
-        ? renderPruned(pruned)
-        : await formatDocument(prunedDocument(pruned, false), settings.output),
-    );
+    await print(settings, prunedDocument(pruned, false), () => renderPruned(pruned), io);
     return pruned.failed.length + pruned.kept.length > 0 ? ExitCode.findings : ExitCode.ok;
   } finally {
     await session.value.close();

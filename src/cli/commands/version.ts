@@ -1,5 +1,4 @@
-import { formatDocument } from "../../report/output.ts";
-import { ExitCode } from "../io.ts";
+import { ExitCode, print } from "../io.ts";
 import { parseGiven } from "../settings/read.ts";
 import { NODE, nodeFlags } from "../settings/table.ts";
 import { COMMIT, VERSION } from "../version.ts";
@@ -12,11 +11,8 @@ export const versionCommand = defineCommand({
     const format = parseGiven(NODE.output, { value: output ?? NODE.output.byDefault, from: "--output" });
     const engine = process.versions["bun"] === undefined ? `node ${process.version}` : `bun ${process.versions["bun"]}`;
     const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
-    io.stdout(
-      format === "table"
-        ? `unghost ${VERSION} (commit ${COMMIT}, ${engine}, ${platform})\n`
-        : await formatDocument({ version: VERSION, commit: COMMIT, engine, platform }, format),
-    );
+    const line = `unghost ${VERSION} (commit ${COMMIT}, ${engine}, ${platform})\n`;
+    await print({ output: format }, { version: VERSION, commit: COMMIT, engine, platform }, () => line, io);
     return ExitCode.ok;
   },
 });
