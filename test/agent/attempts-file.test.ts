@@ -1,12 +1,14 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { until } from "../../lab/poll.ts";
 import { type KeptAttempts, openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { fill, makeSparse, tempDir } from "../node/temp-dir.ts";
 import { actionOn, CLASS } from "./planned-action.ts";
 
+const HANG_MS = 30_000;
 const NOON = new Date("2026-03-01T12:00:00Z");
 const POLICY = policyFrom({});
 const uid = process.getuid?.() ?? 0;
@@ -69,7 +71,8 @@ describe("attempts file", () => {
     const stateDir = join(tempDir(), "state");
     open(stateDir).book.begin([actionOn("a", { id: `${CLASS}/a` })]);
 
-    await vi.waitFor(() => expect(attemptsOn(open(stateDir), "a")).toMatchObject([{ outcome: "interrupted" }]));
+    await until("the attempt is in the file", HANG_MS, () => attemptsOn(open(stateDir), "a").length > 0 || undefined);
+    expect(attemptsOn(open(stateDir), "a")).toMatchObject([{ outcome: "interrupted" }]);
   });
 
   test("is not written while nothing is attempted", async () => {
@@ -85,16 +88,18 @@ describe("attempts file", () => {
   test("consecutive heals share one write after the first", async () => {
     const stateDir = join(tempDir(), "state");
     const kept = open(stateDir);
-    const subjects = () => readFileSync(join(stateDir, "attempts.json"), "utf8").match(/"finding"/g)?.length;
+    const file = join(stateDir, "attempts.json");
+    const subjects = () => (existsSync(file) ? readFileSync(file, "utf8").match(/"finding"/g)?.length : undefined);
+    const written = (count: number) => until(`${count} are written`, HANG_MS, () => subjects() === count || undefined);
 
     fail(kept, "a");
-    await vi.waitFor(() => expect(subjects()).toBe(1));
+    await written(1);
     for (const name of ["b", "c", "d"]) fail(kept, name);
     await vi.advanceTimersByTimeAsync(4000);
     expect(subjects()).toBe(1);
     await vi.advanceTimersByTimeAsync(1000);
 
-    await vi.waitFor(() => expect(subjects()).toBe(4));
+    await written(4);
     await kept.close();
   });
 

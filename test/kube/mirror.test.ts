@@ -144,15 +144,14 @@ describe("a broken watch", () => {
     rig.setMood("500");
     await rig.api.cut();
     const tries = (): number => watchesOf(rig.api.requests, "pods").length;
-    await vi.waitFor(() => expect(tries()).toBe(2), waiting);
-    const triedAt = performance.now();
     await vi.waitFor(() => expect(tries()).toBe(3), waiting);
-    const lastWaitMs = performance.now() - triedAt;
+    const triedAt = performance.now();
 
     rig.store.compact();
     rig.setMood("well");
     await vi.waitFor(() => expect(tries()).toBe(4), waiting);
     const backAt = performance.now();
+    const lastWaitMs = backAt - triedAt;
     await rig.until((pods) => pods.length === 1);
 
     expect(performance.now() - backAt).toBeLessThan(lastWaitMs);

@@ -10,6 +10,8 @@ import { shimArguments } from "../../src/node/trusted-process.ts";
 import { ownProcess } from "../support/process-owner.ts";
 import { asUnprivileged, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
 
+const HANG_GUARD = { timeout: 30_000 };
+
 const CNI = {
   CNI_COMMAND: "ADD",
   CNI_CONTAINERID: ID,
@@ -50,7 +52,7 @@ describe("readProcesses on this machine", () => {
       const mine = seen.filter(({ sandboxId }) => sandboxId === ID);
       expect(mine.map(({ command }) => command)).toContain("sleep 300");
       return mine;
-    });
+    }, HANG_GUARD);
     onTestFinished(() => {
       for (const { pid, command } of plugins) if (command === "sleep 300") process.kill(pid, "SIGKILL");
     });
@@ -76,7 +78,7 @@ describe("readProcesses on this machine", () => {
       const seen = await readHere();
       expect(seen.shims.find(({ pid }) => pid === child.pid)?.childPids).toHaveLength(1);
       return seen;
-    });
+    }, HANG_GUARD);
     const shim = facts.shims.find(({ pid }) => pid === child.pid);
     onTestFinished(() => {
       for (const pid of shim?.childPids ?? []) process.kill(pid, "SIGKILL");

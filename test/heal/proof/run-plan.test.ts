@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { until } from "../../../lab/poll.ts";
 import { runPlan } from "../../../src/heal/pipeline.ts";
 import { removalVerifier } from "../../../src/heal/proof/runtime-access.ts";
 import { stormBrake } from "../../../src/heal/proof/storm-brake.ts";
@@ -13,6 +14,7 @@ import { type HealFixture, makeHealFixture, WHY } from "../heal-fixture.ts";
 
 const IDS = Array.from({ length: 16 }, (_, index) => sandboxId(index.toString(16).repeat(64)));
 const SECOND = 1000;
+const HANG_MS = 30_000;
 
 let shop: HealFixture;
 
@@ -134,7 +136,7 @@ async function removalsAtATime(concurrency: number) {
     onResult: () => undefined,
     onSlow: () => undefined,
   });
-  await vi.waitFor(() => expect(answers).toHaveLength(concurrency));
+  await until("the removals are at the runtime", HANG_MS, () => answers.length === concurrency || undefined);
   await shop.journal.begin({ ...WHY, action: { kind: "remove-sandbox", sandboxId: IDS[0] ?? "" } });
   const seen = { atTheRuntime: answers.length, proven: proven.size };
   let isOver = false;
