@@ -1,4 +1,4 @@
-import { closeSync, lstatSync, openSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { errorLabel } from "./source.ts";
 
@@ -227,9 +227,19 @@ export function procLink(path: string): string | undefined {
   return read.kind === "content" ? read.text : undefined;
 }
 
+/** The targets of a process's open files, such as `socket:[1234]`; none if they cannot be read. */
+export function openFilesOf(processDir: string): ReadonlySet<string> {
+  try {
+    return new Set(readdirSync(`${processDir}/fd`).flatMap((name) => procLink(`${processDir}/fd/${name}`) ?? []));
+  } catch {
+    // Ended, or permission denied.
+    return new Set();
+  }
+}
+
 /** The file's text; empty if it cannot be read for any reason. */
-export function procText(path: string): string {
-  const read = readProcFile(path);
+export function procText(path: string, maxBytes?: number): string {
+  const read = readProcFile(path, maxBytes);
   return read.kind === "content" ? read.text : "";
 }
 

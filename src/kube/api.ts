@@ -90,6 +90,22 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
   };
 }
 
+/** Reads one object; `kind` completes the message about an answer of another structure: "is no …". */
+export async function getObject<T>(
+  api: Api,
+  path: string,
+  schema: v.GenericSchema<unknown, T>,
+  kind: string,
+  query = "",
+): Promise<T> {
+  const result = v.safeParse(schema, await api.get(`${path}${query}`));
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no ${kind}`);
+  return result.output;
+}
+
+/** From the server's cache. */
+export const CACHED = "?resourceVersion=0";
+
 interface Deadline {
   readonly signal: AbortSignal;
   readonly endsAt: number;

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Api } from "./api.ts";
+import { type Api, getObject } from "./api.ts";
 import type { ApiAttachment, NodeVolume, NodeVolumes } from "./cluster-facts.ts";
 import { KubeError, unlessMissing } from "./errors.ts";
 import { pagesOf } from "./list.ts";
@@ -180,11 +180,8 @@ async function readPages(api: Api, node: string, mostPages: number): Promise<Nod
 
 async function getAttachment(api: Api, name: string): Promise<ApiAttachment | undefined> {
   const path = `${PATH}/${encodeURIComponent(name)}`;
-  const object = await unlessMissing(api.get(path));
-  if (object === undefined) return undefined;
-  const result = v.safeParse(AttachmentSchema, object);
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
-  return toAttachment(result.output);
+  const attachment = await unlessMissing(getObject(api, path, AttachmentSchema, "VolumeAttachment"));
+  return attachment && toAttachment(attachment);
 }
 
 function toAttachment({ metadata, spec, status }: v.InferOutput<typeof AttachmentSchema>): ApiAttachment {

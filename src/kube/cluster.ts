@@ -1,6 +1,5 @@
-import * as v from "valibot";
 import type { ApiAccess, ReadText } from "./access.ts";
-import { type Api, type ApiLimits, openApi } from "./api.ts";
+import { type Api, type ApiLimits, CACHED, getObject, openApi } from "./api.ts";
 import { readOnce } from "./attachments.ts";
 import {
   type ApiNode,
@@ -105,9 +104,7 @@ export async function readAll<Parsed, Item>(
 
 async function readNode(api: Api, name: string): Promise<ApiNode> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const result = v.safeParse(NodeSchema, await api.get(`${path}?resourceVersion=0`));
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
-  return toApiNode(result.output);
+  return toApiNode(await getObject(api, path, NodeSchema, "node", CACHED));
 }
 
 /** The service account of a pod. The token is read each time because kubelet rotates it about every hour. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import type { Api } from "./api.ts";
-import { KubeError, unlessMissing } from "./errors.ts";
+import { type Api, getObject } from "./api.ts";
+import { unlessMissing } from "./errors.ts";
 import { isDown, isIgnored, NamespaceSchema, PodSchema, podState } from "./objects.ts";
 
 /** The state of a pod that is checked just before it is deleted. */
@@ -21,13 +21,10 @@ interface PodName {
 
 /** Bypasses the server's cache; returns undefined if the pod does not exist. */
 export async function getPod(api: Api, { namespace, name }: PodName): Promise<FreshPod | undefined> {
-  const path = podPath({ namespace, name });
-  const object = await unlessMissing(api.get(path));
-  if (object === undefined) return undefined;
-  const result = v.safeParse(PodSchema, object);
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no pod`);
-  const { metadata, spec } = result.output;
-  const state = podState(result.output);
+  const pod = await unlessMissing(getObject(api, podPath({ namespace, name }), PodSchema, "pod"));
+  if (pod === undefined) return undefined;
+  const { metadata, spec } = pod;
+  const state = podState(pod);
   return {
     uid: metadata.uid,
     node: spec?.nodeName ?? "",
@@ -41,9 +38,7 @@ export async function getPod(api: Api, { namespace, name }: PodName): Promise<Fr
 /** Whether a namespace carries unghost.dev/ignore. */
 export async function isNamespaceIgnored(api: Api, namespace: string): Promise<boolean> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
-  const result = v.safeParse(NamespaceSchema, await api.get(path));
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no namespace`);
-  return isIgnored(result.output.metadata);
+  return isIgnored((await getObject(api, path, NamespaceSchema, "namespace")).metadata);
 }
 
 /** Deletes the pod with its uid as precondition and its own grace period. */
@@ -75,8 +70,7 @@ export interface NodeReadiness {
 /** Reads the current state, because the server's cache may lag behind. */
 export async function readNodeReadiness(api: Api, name: string): Promise<NodeReadiness> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const parsed = v.safeParse(ReadinessSchema, await api.get(path));
-  if (!parsed.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
-  const condition = parsed.output.status?.conditions?.find(({ type }) => type === "Ready");
+  const { status } = await getObject(api, path, ReadinessSchema, "node");
+  const condition = status?.conditions?.find(({ type }) => type === "Ready");
   return { ready: condition?.status === "True", message: condition?.message ?? "kubelet has not reported Ready yet" };
 }

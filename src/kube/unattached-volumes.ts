@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Api } from "./api.ts";
+import { type Api, CACHED, getObject } from "./api.ts";
 import { type AttachedElsewhere, isUnsettled, namesOf, type ReadAttachments } from "./attachments.ts";
 import {
   type ApiPod,
@@ -20,9 +20,8 @@ const CsiNodeSchema = v.object({
 /** The CSI drivers in the node's CSINode object. */
 export async function readCsiDrivers(api: Api, node: string): Promise<readonly string[]> {
   const path = `/apis/storage.k8s.io/v1/csinodes/${encodeURIComponent(node)}`;
-  const result = v.safeParse(CsiNodeSchema, await api.get(`${path}?resourceVersion=0`));
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no CSINode`);
-  return (result.output.spec.drivers ?? []).map(({ name }) => name);
+  const { spec } = await getObject(api, path, CsiNodeSchema, "CSINode", CACHED);
+  return (spec.drivers ?? []).map(({ name }) => name);
 }
 
 /**
@@ -167,9 +166,7 @@ const SHARED_MODES: ReadonlySet<string> = new Set(["ReadWriteMany", "ReadOnlyMan
 
 async function getVolume(api: Api, name: string): Promise<ApiVolume> {
   const path = `/api/v1/persistentvolumes/${encodeURIComponent(name)}`;
-  const result = v.safeParse(VolumeSchema, await api.get(path));
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no PersistentVolume`);
-  const { claimRef, accessModes } = result.output.spec;
+  const { claimRef, accessModes } = (await getObject(api, path, VolumeSchema, "PersistentVolume")).spec;
   return {
     shared: accessModes?.some((mode) => SHARED_MODES.has(mode)) === true,
     claim: claimRef?.namespace && claimRef.name ? { namespace: claimRef.namespace, name: claimRef.name } : undefined,
@@ -192,11 +189,8 @@ type HolderNode =
 
 async function readHolderNode(api: Api, name: string): Promise<HolderNode> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const object = await unlessMissing(api.get(`${path}?resourceVersion=0`));
-  if (object === undefined) return { kind: "gone" };
-  const result = v.safeParse(HolderNodeSchema, object);
-  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
-  return { kind: "there", node: result.output };
+  const node = await unlessMissing(getObject(api, path, HolderNodeSchema, "node", CACHED));
+  return node === undefined ? { kind: "gone" } : { kind: "there", node };
 }
 
 function holderOf({ name, node, deleting }: AttachedElsewhere, read: HolderNode | KubeError | undefined): Holder {

@@ -109,24 +109,12 @@ const KIND_LABEL = "io.cri-containerd.kind";
 function toRecord(container: Container): ContainerRecord {
   const label = container.labels[KIND_LABEL];
   const kind = label === "sandbox" || label === "container" ? label : "other";
-  const metadata = kind === "sandbox" ? metadataIn(container.extensions) : undefined;
-  return {
-    id: container.id,
-    kind,
-    createdAt: container.createdAt,
-    labels: container.labels,
-    sandbox: metadata,
-  };
+  const sandbox = kind === "sandbox" ? metadataIn(container.extensions) : undefined;
+  return { id: container.id, kind, createdAt: container.createdAt, labels: container.labels, sandbox };
 }
 
-function toSandboxRecord(sandbox: Sandbox): SandboxRecord {
-  const metadata = metadataIn(sandbox.extensions);
-  return {
-    id: sandbox.sandboxId,
-    createdAt: sandbox.createdAt,
-    labels: sandbox.labels,
-    sandbox: metadata,
-  };
+function toSandboxRecord({ sandboxId: id, createdAt, labels, extensions }: Sandbox): SandboxRecord {
+  return { id, createdAt, labels, sandbox: metadataIn(extensions) };
 }
 
 /** Key of the CRI extension: with a container record (all versions), and in the 2.x sandbox store. */

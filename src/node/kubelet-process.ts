@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import { EMBEDDED_KUBELETS, placesAt, SERVING_CERTIFICATES } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { parseListeningPorts, readProcFile, readProcFileWithin, readProcLink, splitNul } from "../host/proc.ts";
-import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { openFilesOf, parseListeningPorts, procLink, procText, readProcFileWithin, splitNul } from "../host/proc.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
@@ -161,9 +161,8 @@ export async function findKubeletServer(root: string, signal: AbortSignal): Prom
 }
 
 function sharesOurNetwork(root: string, pid: number): boolean {
-  const theirs = readProcLink(hostPath(root, `/proc/${pid}/ns/net`));
-  const ours = readProcLink("/proc/self/ns/net");
-  return theirs.kind === "content" && ours.kind === "content" && theirs.text === ours.text;
+  const theirs = procLink(hostPath(root, `/proc/${pid}/ns/net`));
+  return theirs !== undefined && theirs === procLink("/proc/self/ns/net");
 }
 
 function portOf({ argv }: RunningKubelet, root: string, flag: string, setting: string): number | undefined {
@@ -172,18 +171,11 @@ function portOf({ argv }: RunningKubelet, root: string, flag: string, setting: s
 }
 
 function listeningPorts(root: string, pid: number): ReadonlySet<number> {
-  const listing = listDirectory(hostPath(root, `/proc/${pid}/fd`));
-  if (listing.kind !== "listed") return new Set();
-  const held = new Set(
-    listing.entries.flatMap(({ name }) => {
-      const link = readProcLink(hostPath(root, `/proc/${pid}/fd/${name}`));
-      return link.kind === "content" ? link.text : [];
-    }),
+  const dir = hostPath(root, `/proc/${pid}`);
+  const held = openFilesOf(dir);
+  const tables = ["tcp", "tcp6"].flatMap((table) =>
+    parseListeningPorts(procText(`${dir}/net/${table}`, MAX_SOCKETS_BYTES)),
   );
-  const tables = ["tcp", "tcp6"].flatMap((table) => {
-    const read = readProcFile(hostPath(root, `/proc/${pid}/net/${table}`), MAX_SOCKETS_BYTES);
-    return read.kind === "content" ? parseListeningPorts(read.text) : [];
-  });
   return new Set(tables.filter(({ inode }) => held.has(`socket:[${inode}]`)).map(({ port }) => port));
 }
 

@@ -1,7 +1,7 @@
-import { lstatSync, readdirSync, statSync } from "node:fs";
+import { lstatSync, statSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { type ProcessStat, parseListeningSockets, readProcFile, readProcLink } from "../host/proc.ts";
+import { openFilesOf, type ProcessStat, parseListeningSockets, procText, readProcFile } from "../host/proc.ts";
 import { errorLabel, type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
@@ -40,23 +40,13 @@ export function findMultusDaemons(
   return processes.filter(({ pid, comm }) => {
     if (comm !== "multus-daemon" || prover.proveOwner(pid).kind === "refused") return false;
     const dir = hostPath(root, `/proc/${pid}`);
-    const held = descriptorsOf(`${dir}/fd`);
+    const held = openFilesOf(dir);
     return listening.some(({ inode, path }) => {
       if (!held.has(`socket:[${inode}]`)) return false;
       const bound = identityOf(resolveOnHost(posix.join(dir, "root"), path, "follow"));
       return bound !== undefined && sockets.some(({ identity }) => identity === bound);
     });
   });
-}
-
-function descriptorsOf(fdDir: string): ReadonlySet<string> {
-  try {
-    const links = readdirSync(fdDir).map((name) => readProcLink(`${fdDir}/${name}`));
-    return new Set(links.flatMap((link) => (link.kind === "content" ? [link.text] : [])));
-  } catch {
-    // Ended, or permission denied: then it is not proven.
-    return new Set();
-  }
 }
 
 function identityOf(path: string): string | undefined {
@@ -130,14 +120,13 @@ function daemonIn(root: string, processes: readonly ProcessStat[], socket: strin
 
 /** Only for a process that holds the node's own multus socket, because a name proves nothing. */
 function containerOf(root: string, stat: ProcessStat): { readonly containerId?: ContainerId } {
-  const cgroup = readProcFile(hostPath(root, `/proc/${stat.pid}/cgroup`));
-  const ids = cgroup.kind === "content" ? containerIdsOf(processProver(root).cgroupOf(cgroup.text)) : [];
+  const cgroup = procText(hostPath(root, `/proc/${stat.pid}/cgroup`));
+  const ids = containerIdsOf(processProver(root).cgroupOf(cgroup));
   return ids.length === 1 && ids[0] !== undefined ? { containerId: containerId(ids[0]) } : {};
 }
 
 function isRoots(root: string, pid: number): boolean {
-  const status = readProcFile(hostPath(root, `/proc/${pid}/status`));
-  return status.kind === "content" && /^Uid:\t0\t0\t/m.test(status.text);
+  return /^Uid:\t0\t0\t/m.test(procText(hostPath(root, `/proc/${pid}/status`)));
 }
 
 async function healthOf(path: string): Promise<MultusDaemon["state"]> {
@@ -229,8 +218,7 @@ export function hasMountOf(root: string, pid: number, dir: string): boolean {
 }
 
 function mountsOf(root: string, pid: number): readonly Mount[] {
-  const text = readProcFile(hostPath(root, `/proc/${pid}/mountinfo`), MAX_BYTES);
-  return text.kind === "content" ? mountsIn(text.text) : [];
+  return mountsIn(procText(hostPath(root, `/proc/${pid}/mountinfo`), MAX_BYTES));
 }
 
 function contains(dir: string, path: string): boolean {

@@ -78,13 +78,8 @@ export interface ContainerdFacts {
   readonly sandboxes: readonly SandboxRecord[];
 }
 
-export interface ContainerRecord {
-  readonly id: string;
+export interface ContainerRecord extends SandboxRecord {
   readonly kind: "sandbox" | "container" | "other";
-  readonly createdAt: Date | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-  /** From the CRI extension of a sandbox record, if it could be decoded. */
-  readonly sandbox?: SandboxMetadata;
 }
 
 /** What the CRI plugin stores with a sandbox: its reserved name and its network. */
@@ -100,6 +95,7 @@ export interface SandboxRecord {
   readonly id: string;
   readonly createdAt: Date | undefined;
   readonly labels: Readonly<Record<string, string>>;
+  /** From the CRI extension of a sandbox, if it could be decoded. */
   readonly sandbox?: SandboxMetadata;
 }
 
