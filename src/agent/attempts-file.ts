@@ -83,9 +83,11 @@ export function openAttempts(options: AttemptsOptions): KeptAttempts {
   return { book, close: file.close };
 }
 
-type ReadAttempts = { readonly ledger: Ledger } | { readonly problem: string };
-
-function readAttempts(stateDir: string, now: Stamp, nowMs: number): ReadAttempts {
+function readAttempts(
+  stateDir: string,
+  now: Stamp,
+  nowMs: number,
+): { readonly ledger: Ledger } | { readonly problem: string } {
   const path = join(stateDir, "attempts.json");
   const document = readStateDocument(path, AttemptsFile, MAX_BYTES);
   if (document.kind === "none") return { ledger: new Map() };

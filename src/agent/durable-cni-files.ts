@@ -12,7 +12,7 @@ import { describeError, valueOr } from "../host/source.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Store } from "./state/store.ts";
 
-export interface DurableOptions {
+interface DurableOptions {
   readonly store: Store;
   readonly log: Logger;
   /** The active one: it may change while the agent runs. */
@@ -22,17 +22,11 @@ export interface DurableOptions {
   readonly multusDir: string | undefined;
 }
 
-/** Runs the keeper beside the scans, independent of them. */
-export interface DurableCniFiles {
-  /** The runtime may read its networks from another directory. */
-  saw(snapshot: Pick<Snapshot, "cri">): void;
-  close(): void;
-}
-
 /** The minimum interval of state updates, however many files are written. */
 const PUBLISH_MS = 1000;
 
-export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
+/** Runs the keeper beside the scans, independent of them. */
+export function keepCniFilesDurable(options: DurableOptions) {
   const { store, log } = options;
   let confDir: string | undefined;
   let keeper: Keeper | undefined;
@@ -89,10 +83,11 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
     if (kind === "config") follow();
   });
   return {
-    saw: ({ cri }) => {
+    /** The runtime may read its networks from another directory. */
+    saw: ({ cri }: Pick<Snapshot, "cri">): void => {
       confDir = valueOr(cri, undefined)?.cniDirs?.conf ?? confDir;
     },
-    close: () => {
+    close: (): void => {
       stopListening();
       clearTimeout(publishing);
       end();

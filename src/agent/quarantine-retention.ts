@@ -9,7 +9,7 @@ import { describeError, valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 
-export interface RetentionOptions {
+interface RetentionOptions {
   /** The effective policy. */
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "lockWaitMs">;

@@ -223,12 +223,6 @@ function isSameStanding({ standing: one }: Sighting, { standing: other }: Stand)
   return one.kind === other.kind && ("message" in one ? one.message : "") === ("message" in other ? other.message : "");
 }
 
-interface Sighted {
-  readonly sightings: readonly Sighting[];
-  readonly appeared: readonly Sighting[];
-  readonly gone: readonly Sighting[];
-}
-
 const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
 
 /**
@@ -236,7 +230,7 @@ const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
  * sighting. A scan that could not read the runtime removes nothing, because its missing findings may still exist. A
  * scan during a heal does not remove what is being healed.
  */
-function updateSightings(before: readonly Sighting[], report: NodeReport, now: ClockReading): Sighted {
+function updateSightings(before: readonly Sighting[], report: NodeReport, now: ClockReading) {
   const known = new Map(before.map((sighting) => [reportedSubjectKey(sighting.finding), sighting]));
   const found = new Set(report.findings.map(reportedSubjectKey));
   const seen = report.findings.map((finding): Sighting => {

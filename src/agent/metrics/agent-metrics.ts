@@ -7,11 +7,7 @@ import type { AgentEvent } from "../state/state.ts";
 import type { Watched } from "../state/store.ts";
 import { counter, gauge, STATE_METRICS, type StateMetric, single } from "./state-metrics.ts";
 
-export interface AgentMetrics {
-  readonly contentType: string;
-  render(): Promise<string>;
-  close(): void;
-}
+export type AgentMetrics = ReturnType<typeof agentMetrics>;
 
 export interface AgentMetricsOptions {
   /** The agent's own memory and CPU. Not for node_exporter, which has metrics of the same names. */
@@ -25,7 +21,7 @@ const SYNC_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 /** The agent's state in Prometheus' words, in its own registry. */
-export function agentMetrics(store: Watched, options: AgentMetricsOptions): AgentMetrics {
+export function agentMetrics(store: Watched, options: AgentMetricsOptions) {
   const registry = new Registry();
   const nowMs = options.nowMs ?? (() => performance.now());
   const metrics = options.process ? [...STATE_METRICS, ...PROCESS_METRICS] : STATE_METRICS;

@@ -21,13 +21,7 @@ interface TriggersOptions {
 }
 
 /** All sources of hints on the node itself. */
-interface Triggers {
-  /** Called with the snapshot of each scan, because the watched paths depend on it. */
-  saw(snapshot: Pick<Snapshot, "cni" | "runtime">): void;
-  close(): void;
-}
-
-export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions): Triggers {
+export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions) {
   const stop = new AbortController();
   const directories = directoryHints(onHint);
   const logs = watchLogFiles(onHint);
@@ -35,7 +29,8 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
   const onHost = (path: string): string => resolveOnHost(where.hostRoot, path, "follow");
   return {
-    saw: ({ cni, runtime: { endpoint } }) => {
+    /** Called with the snapshot of each scan, because the watched paths depend on it. */
+    saw: ({ cni, runtime: { endpoint } }: Pick<Snapshot, "cni" | "runtime">): void => {
       const { logFiles, units } = placesAt(endpoint);
       const multus = valueOr(cni.multus, undefined)?.dir;
       const networks = valueOr(cni.hostLocal, []).map(({ dir }) => dir);
@@ -45,7 +40,7 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
       // While no runtime is found, the units to follow are unknown.
       if (endpoint !== "") journal.refresh(units);
     },
-    close: () => {
+    close: (): void => {
       stop.abort();
       directories.close();
       logs.close();
