@@ -60,7 +60,7 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
   if (plugin === undefined) return undefined;
   const sockets = silent.filter((socket) => isPluginOf(plugin, socket, kubernetes.pods));
   if (sockets.length === 0) return undefined;
-  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes, view), node: kubernetes.nodeName ?? node };
+  return { plugin, sockets, ...affectedBy(plugin, sockets, kubernetes, view), node: kubernetes.nodeName ?? node };
 }
 
 /**
@@ -81,7 +81,7 @@ function hasRegistrar(subject: Finding["subject"], view: NodeView): boolean {
   return id !== undefined && view.about(id).containers.some(({ name }) => name.includes("registrar"));
 }
 
-function sufferers(
+function affectedBy(
   plugin: KnownPod,
   sockets: readonly CsiSocket[],
   kubernetes: Extract<Kubernetes, { source: "api" }>,

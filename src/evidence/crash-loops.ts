@@ -68,7 +68,7 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }
 
-interface Pace {
+interface LastStarts {
   readonly newest: Start;
   readonly before: Start;
   readonly everySeconds: number;
@@ -79,7 +79,11 @@ interface Pace {
  * over many boots: then the count is limited by the time since boot. Back-offs at most double, so earlier ones were
  * half as long.
  */
-function sinceBoot(starts: readonly Start[], { newest, before, everySeconds }: Pace, { snapshot }: NodeView): number {
+function sinceBoot(
+  starts: readonly Start[],
+  { newest, before, everySeconds }: LastStarts,
+  { snapshot }: NodeView,
+): number {
   const boot = valueOr(snapshot.boot, undefined);
   if (boot === undefined) return newest.attempt;
   const bootedAt = BigInt(boot.startedAt.getTime()) * 1_000_000n;

@@ -35,23 +35,13 @@ const UNREAD: Readonly<Record<Sign, string>> = {
   process: "the process table could not be read, so a process of it may still live",
 };
 
-export function referenceInWords(reference: Reference): string {
-  switch (reference) {
-    case "runtime-list":
-      return "the runtime lists it";
-    case "containerd-record":
-      return "containerd has a record of it";
-    case "sandbox-store":
-      return "containerd's sandbox store has it";
-    case "processes-unread":
-      return "the process table cannot be read, so something may";
-    case "shim":
-      return "a shim carries it";
-    case "plugin":
-      return "a network plugin works on it";
-    case "other-runtime":
-      return "it is alive in another runtime on this machine";
-    case "process":
-      return "a process runs in its cgroup";
-  }
-}
+export const REFERENCES: Readonly<Record<Reference, string>> = {
+  "runtime-list": "the runtime lists it",
+  "containerd-record": "containerd has a record of it",
+  "sandbox-store": "containerd's sandbox store has it",
+  "processes-unread": "the process table cannot be read, so something may",
+  shim: "a shim carries it",
+  plugin: "a network plugin works on it",
+  "other-runtime": "it is alive in another runtime on this machine",
+  process: "a process runs in its cgroup",
+};

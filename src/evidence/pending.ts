@@ -76,39 +76,21 @@ export const REPORTED_CODES = [
 ] as const;
 export type ReportedCode = (typeof REPORTED_CODES)[number];
 
+/** Waiting for a volume is a storage problem, and an attempt without an error is normal. */
+const NOT_FAILING: ReadonlySet<PendingReason> = new Set([
+  "creation-waiting",
+  "creation-in-flight",
+  "removal-in-flight",
+]);
+
 /** Kubelet timed out, or a failure was reported: a node with such a pending entry is not healthy. */
 export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
-  switch (reason) {
-    case "creation-overdue":
-    case "creation-retrying":
-    case "creation-failing":
-    case "removal-overdue":
-    case "removal-failing":
-    case "runtime-status-hanging":
-      return true;
-    // Waiting for a volume is a storage problem, and an attempt without an error is normal.
-    case "creation-waiting":
-    case "creation-in-flight":
-    case "removal-in-flight":
-      return false;
-  }
+  return !NOT_FAILING.has(reason);
 }
 
 /** Whether a pod waits for the creation of its sandbox. */
 export function isCreation({ reason }: Pick<Pending, "reason">): boolean {
-  switch (reason) {
-    case "creation-overdue":
-    case "creation-retrying":
-    case "creation-failing":
-    case "creation-waiting":
-    case "creation-in-flight":
-      return true;
-    case "removal-overdue":
-    case "removal-failing":
-    case "removal-in-flight":
-    case "runtime-status-hanging":
-      return false;
-  }
+  return reason.startsWith("creation-");
 }
 
 /** Can this node create a pod? */

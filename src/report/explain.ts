@@ -2,7 +2,7 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Group } from "../diagnose/explain/group.ts";
 import type { NamedPod } from "../node/types/ids.ts";
-import { type Column, layOut } from "./output.ts";
+import { type Column, plainTable } from "./output.ts";
 import { paint, wrap } from "./words.ts";
 
 export interface Style {
@@ -10,7 +10,7 @@ export interface Style {
   readonly colour: boolean;
 }
 
-const MAX_PODS = 10;
+const MAX_NAMED = 10;
 /** Like crictl; scan and heal accept them as an id. */
 const ID_CHARACTERS = 13;
 
@@ -24,13 +24,12 @@ function renderGroup(group: Group, style: Style): string {
   if (!known) return "";
   const times = group.count === 1 ? "" : ` (${group.count} times)`;
   const parts = [
-    `${bold(known.title, style)}${times}`,
-    dim(
+    `${paint(style.colour).bold(known.title)}${times}`,
+    paint(style.colour).dim(
       wrap(
         `${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % confidence from this line alone`,
         style.width,
       ),
-      style,
     ),
     ...concerned(group, style),
     "",
@@ -45,19 +44,17 @@ function renderGroup(group: Group, style: Style): string {
   return `${parts.join("\n")}\n`;
 }
 
-function concerned(group: Group, style: Style): readonly string[] {
-  const lines: string[] = [];
-  if (group.pods.length > 0) {
-    const shown = group.pods.slice(0, MAX_PODS).map(podName);
-    const more = group.pods.length - shown.length;
-    lines.push(wrap(`Pods: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
-  }
-  if (group.sandboxIds.length > 0) {
-    const shown = group.sandboxIds.slice(0, MAX_PODS).map((id) => id.slice(0, ID_CHARACTERS));
-    const more = group.sandboxIds.length - shown.length;
-    lines.push(wrap(`Sandboxes: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
-  }
-  return lines;
+function concerned({ pods, sandboxIds }: Group, style: Style): readonly string[] {
+  const ids = sandboxIds.map((id) => id.slice(0, ID_CHARACTERS));
+  return [listed("Pods", pods.map(podName)), listed("Sandboxes", ids)].flatMap((line) =>
+    line === undefined ? [] : [wrap(line, style.width)],
+  );
+}
+
+function listed(what: string, names: readonly string[]): string | undefined {
+  if (names.length === 0) return undefined;
+  const more = names.length - MAX_NAMED;
+  return `${what}: ${names.slice(0, MAX_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** Containers and leases have their own ids. */
@@ -106,8 +103,8 @@ function alternatives(group: Group, style: Style): readonly string[] {
 export function renderClass(one: FailureClass, style: Style): string {
   const shows = one.inSnapshot.visible ? one.inSnapshot.how : `Not visible in a scan: ${one.inSnapshot.why}`;
   const parts = [
-    bold(one.title, style),
-    dim(`${one.code} ${one.id}`, style),
+    paint(style.colour).bold(one.title),
+    paint(style.colour).dim(`${one.code} ${one.id}`),
     "",
     wrap(one.explanation, style.width),
     ...section("Why it happens", [one.mechanism], style),
@@ -135,11 +132,8 @@ const CLASS_LIST: readonly Column[] = [
 
 /** One line per class, for `explain --list`; complete in a pipe, where no width is known. */
 export function renderClassList(classes: readonly FailureClass[], screenColumns: number | undefined): string {
-  const rows = classes.map(({ code, id, treatment: { mode }, title }) =>
-    [code, id, mode, title].map((text) => ({ text })),
-  );
-  const layout = { width: screenColumns ?? Number.POSITIVE_INFINITY, headings: true };
-  return `${layOut(CLASS_LIST, rows, layout).join("\n")}\n`;
+  const rows = classes.map(({ code, id, treatment: { mode }, title }) => [code, id, mode, title]);
+  return `${plainTable(CLASS_LIST, rows, screenColumns).join("\n")}\n`;
 }
 
 function treatment({ treatment: { mode, steps: all, gates } }: FailureClass, style: Style): readonly string[] {
@@ -159,18 +153,10 @@ function bullets(lines: readonly string[]): readonly string[] {
 
 function section(title: string, lines: readonly string[], style: Style): readonly string[] {
   if (lines.length === 0) return [];
-  return ["", bold(title, style), ...lines.map((line) => wrap(`  ${line}`, style.width, hanging(line)))];
+  return ["", paint(style.colour).bold(title), ...lines.map((line) => wrap(`  ${line}`, style.width, hanging(line)))];
 }
 
 /** Indents the following lines of a numbered step under its text, not under its number. */
 function hanging(line: string): string {
   return " ".repeat(2 + (/^(?:\d+\.|-) /.exec(line)?.[0].length ?? 0));
-}
-
-function bold(text: string, { colour }: Style): string {
-  return paint(colour).bold(text);
-}
-
-function dim(text: string, { colour }: Style): string {
-  return paint(colour).dim(text);
 }

@@ -2,7 +2,7 @@ import { doneTo } from "../evidence/step.ts";
 import { stringify } from "../heal/journal/entry.ts";
 import { type History, type HistoryRecord, isUndoable, type JournalProblem } from "../heal/journal/reader.ts";
 import { printable } from "../host/text.ts";
-import { type Column, layOut } from "./output.ts";
+import { type Column, plainTable } from "./output.ts";
 import { count, shortAge } from "./words.ts";
 
 export interface HistoryDocument {
@@ -25,8 +25,10 @@ export interface HistoryTable {
 }
 
 /** One line per entry, oldest first, so that the newest is next to the prompt. */
-export function renderHistory({ records, problems }: History, table: HistoryTable): string {
-  const lines = records.length === 0 ? ["unghost has not changed anything on this node."] : renderRows(records, table);
+export function renderHistory({ records, problems }: History, { now, screenColumns }: HistoryTable): string {
+  const rows = records.map((record) => cellsOf(record, now));
+  const nothing = ["unghost has not changed anything on this node."];
+  const lines = rows.length === 0 ? nothing : plainTable(COLUMNS, rows, screenColumns);
   const undoable = records.filter(isUndoable).length;
   if (undoable > 0) lines.push(`${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
   lines.push(...problemLines(problems));
@@ -63,11 +65,6 @@ const COLUMNS: readonly Column[] = [
 
 /** Runs are distinguished by the end of their id; its start is the time, which is shown beside it. */
 const RUN_CHARACTERS = 4;
-
-function renderRows(records: readonly HistoryRecord[], { now, screenColumns }: HistoryTable): string[] {
-  const rows = records.map((record) => cellsOf(record, now).map((text) => ({ text: printable(text) })));
-  return layOut(COLUMNS, rows, { width: screenColumns ?? Number.POSITIVE_INFINITY, headings: true });
-}
 
 function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
   return [

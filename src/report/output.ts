@@ -1,3 +1,5 @@
+import { printable } from "../host/text.ts";
+
 /** One column of a table, and how it is reduced on a narrow screen. */
 export interface Column {
   readonly heading: string;
@@ -28,6 +30,16 @@ const ELLIPSIS = "…";
 export function layOut(columns: readonly Column[], rows: readonly (readonly Cell[])[], layout: Layout): string[] {
   const { heading, row } = fitColumns(columns, rows, layout);
   return [...(layout.headings ? [heading] : []), ...rows.map((cells) => row(cells))];
+}
+
+/** Rows of plain text; complete in a pipe, where no width is known. */
+export function plainTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  screenColumns = Number.POSITIVE_INFINITY,
+): string[] {
+  const cells = rows.map((row) => row.map((text) => ({ text: printable(text) })));
+  return layOut(columns, cells, { width: screenColumns, headings: true });
 }
 
 export interface FittedColumns {

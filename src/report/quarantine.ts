@@ -2,7 +2,7 @@ import { isUndoable } from "../heal/journal/reader.ts";
 import type { KeepCode, KeptEntry, Pruned, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import { printable } from "../host/text.ts";
 import { podOrTarget, targetOf } from "./history.ts";
-import { type Column, layOut } from "./output.ts";
+import { type Column, plainTable } from "./output.ts";
 import { count, shortAge } from "./words.ts";
 
 const KEPT_BECAUSE: Readonly<Record<KeepCode, string>> = {
@@ -30,9 +30,8 @@ export interface QuarantineTable {
 /** One line per entry, oldest first, like history. */
 export function renderQuarantine(entries: readonly QuarantineEntry[], table: QuarantineTable): string {
   if (entries.length === 0) return "Quarantine is empty.\n";
-  const rows = entries.map((entry) => cellsOf(entry, table.now).map((text) => ({ text: printable(text) })));
-  const width = table.screenColumns ?? Number.POSITIVE_INFINITY;
-  return `${layOut(COLUMNS, rows, { width, headings: true }).join("\n")}\n`;
+  const rows = entries.map((entry) => cellsOf(entry, table.now));
+  return `${plainTable(COLUMNS, rows, table.screenColumns).join("\n")}\n`;
 }
 
 function cellsOf({ id, since, bytes, record }: QuarantineEntry, now: Date): readonly string[] {

@@ -5,24 +5,24 @@ import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../src/heal/quarantine/undo.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal/heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 const POD = { type: "sandbox", pod: { namespace: "shop", name: "web-0" } } as const;
 
 function runs() {
-  return runsIn(readFileSync(shop.stateDir.journal, "utf8").split("\n"));
+  return runsIn(readFileSync(fixture.stateDir.journal, "utf8").split("\n"));
 }
 
 test("one run has one item per finding, in the past tense", async () => {
   const why = { ...WHY, subject: POD };
-  const { id = "" } = await quarantineFile(shop, { ...why, ...(await shop.put("cache", "{")) });
-  await shop.journal.done(valueOf(await shop.journal.begin({ ...why, action: STOP })), "healed");
-  await shop.journal.done(
-    valueOf(await shop.journal.begin({ ...why, finding: "other", action: STOP })),
+  const { id = "" } = await quarantineFile(fixture, { ...why, ...(await fixture.put("cache", "{")) });
+  await fixture.journal.done(valueOf(await fixture.journal.begin({ ...why, action: STOP })), "healed");
+  await fixture.journal.done(
+    valueOf(await fixture.journal.begin({ ...why, finding: "other", action: STOP })),
     "failed",
     "deadline exceeded",
   );
@@ -57,9 +57,9 @@ test("one run has one item per finding, in the past tense", async () => {
 });
 
 test("a file that was put back is undone, and an unended action was interrupted", async () => {
-  const { id = "" } = await quarantineFile(shop, { ...WHY, ...(await shop.put("cache", "{")) });
-  await undo(shop, { id });
-  await shop.journal.begin({ ...WHY, finding: "open", action: STOP });
+  const { id = "" } = await quarantineFile(fixture, { ...WHY, ...(await fixture.put("cache", "{")) });
+  await undo(fixture, { id });
+  await fixture.journal.begin({ ...WHY, finding: "open", action: STOP });
 
   const [run] = await runs();
   expect(run?.items.map(({ outcome }) => outcome)).toEqual(["undone", "interrupted"]);

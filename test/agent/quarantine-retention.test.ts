@@ -9,26 +9,26 @@ import { identifyFile } from "../../src/heal/quarantine/file-identity.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, sessionOf, valueOf, WHY } from "../heal/heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
   // The fixture's clock is in 2024.
   await putAway("old", new Date("2024-01-31"));
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
-async function putAway(name: string, writtenAt: Date, journal = shop.journal): Promise<void> {
-  const { path } = await shop.put(name, name);
+async function putAway(name: string, writtenAt: Date, journal = fixture.journal): Promise<void> {
+  const { path } = await fixture.put(name, name);
   await utimes(path, writtenAt, writtenAt);
   const expected = valueOf(await identifyFile("/", path));
-  await quarantineFile({ ...shop, journal }, { ...WHY, path, expected });
+  await quarantineFile({ ...fixture, journal }, { ...WHY, path, expected });
 }
 
 async function inQuarantineAfter(policy: AgentPolicy): Promise<number> {
   const log = pino({ level: "silent" });
-  const retention = keepQuarantineRetention({ policy: () => policy, session: sessionOf(shop.stateDir.root), log });
+  const retention = keepQuarantineRetention({ policy: () => policy, session: sessionOf(fixture.stateDir.root), log });
   await retention.close();
-  return readdirSync(shop.stateDir.quarantine).length;
+  return readdirSync(fixture.stateDir.quarantine).length;
 }
 
 test("the agent deletes quarantine entries older than the retention", async () => {
@@ -56,10 +56,10 @@ test("keeps an entry with a newer file than its own date, because its clock was 
 test("an entry of this boot is not older than the boot, whatever its date", async () => {
   const { journalIds } = await import("../../src/heal/journal/entry.ts");
   const { openJournal } = await import("../../src/heal/journal/journal.ts");
-  const { boot } = sessionOf(shop.stateDir.root).own;
+  const { boot } = sessionOf(fixture.stateDir.root).own;
   const clock = () => new Date("2024-02-01");
   const newId = journalIds(clock, Math.random);
-  const journal = valueOf(await openJournal({ stateDir: shop.stateDir, run: "run-2", boot, clock, newId }));
+  const journal = valueOf(await openJournal({ stateDir: fixture.stateDir, run: "run-2", boot, clock, newId }));
   await putAway("of this boot", new Date("2024-01-31"), journal);
   await journal.close();
 
@@ -76,7 +76,7 @@ test("setting the clock forward while the agent runs ages nothing", async () => 
     readings += 1;
     return now;
   };
-  const session = { ...sessionOf(shop.stateDir.root), clock };
+  const session = { ...sessionOf(fixture.stateDir.root), clock };
   const log = pino({ level: "silent" });
   const retention = keepQuarantineRetention({ policy: () => policyFrom({}), session, log, everyMs: 1 });
   now = new Date("2034-02-02");
@@ -84,12 +84,12 @@ test("setting the clock forward while the agent runs ages nothing", async () => 
   await vi.waitUntil(() => readings > before + 2, { timeout: 60_000 });
   await retention.close();
 
-  expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(1);
+  expect(readdirSync(fixture.stateDir.quarantine)).toHaveLength(1);
 });
 
 test("does not wait for a run that holds the lock", async () => {
   const { openHealSession } = await import("../../src/heal/session.ts");
-  const other = await openHealSession(sessionOf(shop.stateDir.root));
+  const other = await openHealSession(sessionOf(fixture.stateDir.root));
   expect(other.ok).toBe(true);
   try {
     expect(await inQuarantineAfter(policyFrom({}))).toBe(1);

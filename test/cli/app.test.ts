@@ -200,22 +200,22 @@ test.each([
 });
 
 describe("completion on a node", () => {
-  let shop: HealFixture;
+  let fixture: HealFixture;
   beforeEach(async () => {
-    shop = await makeHealFixture();
+    fixture = await makeHealFixture();
   });
-  afterEach(() => shop.remove());
+  afterEach(() => fixture.remove());
 
   async function complete(...words: readonly string[]): Promise<readonly string[]> {
     const isOfJournal = ["history", "undo", "quarantine"].includes(words[0] ?? "");
     const env: Record<string, string> = isOfJournal
-      ? { UNGHOST_STATE_DIR: shop.stateDir.root }
-      : { UNGHOST_HOST_ROOT: shop.caches };
+      ? { UNGHOST_STATE_DIR: fixture.stateDir.root }
+      : { UNGHOST_HOST_ROOT: fixture.caches };
     return (await cli(["__complete", ...words], env)).stdout.split("\n").slice(0, -1);
   }
 
   test("offers pods and namespaces by their Kubernetes names, and no directory of another name", async () => {
-    const logs = join(shop.caches, "var/log/pods");
+    const logs = join(fixture.caches, "var/log/pods");
     for (const name of ["shop_web-10_uid", "shop_web-2_uid", "db_pg-0_uid", "x_$(reboot)_uid", "other"])
       mkdirSync(join(logs, name), { recursive: true });
 
@@ -225,9 +225,9 @@ describe("completion on a node", () => {
   });
 
   test("offers every journal id to history, and to undo only those that can be undone", async () => {
-    const request = await shop.put("cbr0-abc-eth0", "{");
-    const quarantined = await quarantineFile(shop, { ...WHY, ...request });
-    const started = valueOf(await shop.journal.begin({ ...WHY, subject: { type: "sandbox" }, action: STOP }));
+    const request = await fixture.put("cbr0-abc-eth0", "{");
+    const quarantined = await quarantineFile(fixture, { ...WHY, ...request });
+    const started = valueOf(await fixture.journal.begin({ ...WHY, subject: { type: "sandbox" }, action: STOP }));
 
     expect(await complete("history", "")).toHaveLength(2);
     expect(await complete("history", "")).toContain(started);

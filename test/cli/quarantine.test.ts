@@ -6,11 +6,11 @@ import { readHistory } from "../../src/heal/journal/reader.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, WHY } from "../heal/heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function quarantine(...args: readonly string[]) {
   let stdout = "";
@@ -24,13 +24,13 @@ async function quarantine(...args: readonly string[]) {
     columns: 100,
     stdin: async function* () {},
   };
-  const where = ["--state-dir", shop.stateDir.root, "--host-root", "/"];
+  const where = ["--state-dir", fixture.stateDir.root, "--host-root", "/"];
   return { code: await runCli(["quarantine", ...args, ...where], io), stdout, stderr };
 }
 
 /** The fixture's clock is in 2024: older than any retention. */
 async function oldEntry(): Promise<string> {
-  const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put("cbr0-abc-eth0", "{")) });
+  const outcome = await quarantineFile(fixture, { ...WHY, ...(await fixture.put("cbr0-abc-eth0", "{")) });
   return outcome.id ?? "";
 }
 
@@ -47,7 +47,7 @@ test("list shows each entry with age, size, origin and whether it can be undone"
     expect.stringMatching(/^\d+d$/),
     "1 B",
     "file",
-    join(shop.caches, "cbr0-abc-eth0"),
+    join(fixture.caches, "cbr0-abc-eth0"),
     WHY.class,
     "yes",
   ]);
@@ -78,23 +78,23 @@ test("prune without a terminal needs --yes", async () => {
   const { code, stderr } = await quarantine("prune");
 
   expect([code, stderr]).toEqual([3, expect.stringContaining("Run it with --yes")]);
-  expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
+  expect(readdirSync(fixture.stateDir.quarantine)).toEqual([id]);
 });
 
 test("prune --dry-run deletes nothing, --yes deletes what is older than the retention", async () => {
   await oldEntry();
 
   const dry = await quarantine("prune", "--dry-run");
-  expect([dry.code, existsSync(shop.stateDir.quarantine)]).toEqual([0, true]);
+  expect([dry.code, existsSync(fixture.stateDir.quarantine)]).toEqual([0, true]);
   expect(dry.stdout).toContain("Dry run: nothing was deleted.");
-  expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(1);
+  expect(readdirSync(fixture.stateDir.quarantine)).toHaveLength(1);
 
   expect(await quarantine("prune", "--yes")).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("1 entry deleted, 1 B freed."),
   });
-  expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
-  expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "pruned" }]);
+  expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
+  expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([{ state: "pruned" }]);
 });
 
 test("prune --older-than keeps younger entries", async () => {

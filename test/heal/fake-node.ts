@@ -24,19 +24,19 @@ export interface FakeNode {
 
 /** Executes a step, and returns its journal entry. */
 export async function journalOf(
-  shop: HealFixture,
+  fixture: HealFixture,
   step: Promise<StepResult>,
 ): Promise<{ readonly result: StepResult; readonly history: readonly HistoryRecord[] }> {
   const result = await step;
-  await shop.journal.close();
-  return { result, history: (await readHistory(shop.stateDir.journal)).records };
+  await fixture.journal.close();
+  return { result, history: (await readHistory(fixture.stateDir.journal)).records };
 }
 
 /** The dependencies of a step on a fake node; unexpected calls fail the test. */
-export function fakeTools(shop: HealFixture, node: FakeNode = {}): StepTools {
+export function fakeTools(fixture: HealFixture, node: FakeNode = {}): StepTools {
   return {
-    stateDir: shop.stateDir,
-    journal: shop.journal,
+    stateDir: fixture.stateDir,
+    journal: fixture.journal,
     hostRoot: "/",
     cri: fakeCri({
       listPodSandbox: (filter) =>

@@ -1,6 +1,6 @@
 import { type Reason, reason } from "../../evidence/finding.ts";
 import { type Liveness, livenessOf, nodeSigns, type Reference, referenceTo } from "../../evidence/liveness.ts";
-import { livenessInWords, referenceInWords } from "../../evidence/liveness-words.ts";
+import { livenessInWords, REFERENCES } from "../../evidence/liveness-words.ts";
 import { absent, failed, read, type Source } from "../../host/source.ts";
 import type { Task } from "../../node/types/runtime.ts";
 import type { CriClient } from "../../runtime/cri.ts";
@@ -95,7 +95,7 @@ export async function findReference(id: string, tools: ReferenceTools): Promise<
 }
 
 export function stillReferenced(by: Reference): Reason {
-  return reason("still-referenced", `not left behind: ${referenceInWords(by)}`);
+  return reason("still-referenced", `not left behind: ${REFERENCES[by]}`);
 }
 
 const PLUGIN_STEP_MS = 100;

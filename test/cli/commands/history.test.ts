@@ -6,11 +6,11 @@ import { type HistoryOptions, runHistory } from "../../../src/cli/commands/histo
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function history(changes: Partial<HistoryOptions> = {}, screenColumns?: number) {
   let stdout = "";
@@ -21,15 +21,15 @@ async function history(changes: Partial<HistoryOptions> = {}, screenColumns?: nu
     ...(screenColumns === undefined ? {} : { screenColumns }),
   };
   const uid = process.getuid?.() ?? 0;
-  const code = await runHistory({ stateDir: shop.stateDir.root, uid, output: "table", ...changes }, io);
+  const code = await runHistory({ stateDir: fixture.stateDir.root, uid, output: "table", ...changes }, io);
   return { code, stdout, stderr };
 }
 
 async function twoEntries(): Promise<string> {
-  const request = await shop.put("cbr0-abc-eth0", "{");
-  await quarantineFile(shop, { ...WHY, ...request });
+  const request = await fixture.put("cbr0-abc-eth0", "{");
+  await quarantineFile(fixture, { ...WHY, ...request });
   valueOf(
-    await shop.journal.begin({
+    await fixture.journal.begin({
       ...WHY,
       subject: { type: "sandbox", pod: { namespace: "default", name: "web" } },
       action: STOP,
@@ -105,8 +105,8 @@ describe("runHistory", () => {
   });
 
   test("names unreadable lines, and prints no control characters", async () => {
-    appendFileSync(shop.stateDir.journal, "damage\n");
-    await shop.journal.begin({ ...WHY, class: "\u001b[31m", action: STOP });
+    appendFileSync(fixture.stateDir.journal, "damage\n");
+    await fixture.journal.begin({ ...WHY, class: "\u001b[31m", action: STOP });
 
     const { code, stdout } = await history();
 
@@ -117,7 +117,7 @@ describe("runHistory", () => {
   });
 
   test("reports that nothing was ever changed, without creating a directory", async () => {
-    const stateDir = join(shop.caches, "none");
+    const stateDir = join(fixture.caches, "none");
 
     expect(await history({ stateDir })).toMatchObject({
       code: 0,

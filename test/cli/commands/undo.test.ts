@@ -6,18 +6,18 @@ import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { acquireRunLock, ownIdentity } from "../../../src/heal/state/run-lock.ts";
 import { type HealFixture, makeHealFixture, STOP, steadyRandom, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function runIt(changes: Partial<UndoOptions> = {}) {
   let stdout = "";
   let stderr = "";
   const io = { stdout: (text: string) => void (stdout += text), stderr: (text: string) => void (stderr += text) };
   const options: UndoOptions = {
-    stateDir: shop.stateDir.root,
+    stateDir: fixture.stateDir.root,
     hostRoot: "/",
     uid: process.getuid?.() ?? 0,
     own: ownIdentity(),
@@ -33,8 +33,8 @@ async function runIt(changes: Partial<UndoOptions> = {}) {
 
 describe("runUndo", () => {
   test("puts the file back, and a second undo changes nothing", async () => {
-    const { path, expected } = await shop.put("cache", "content");
-    const moved = await quarantineFile(shop, { ...WHY, path, expected });
+    const { path, expected } = await fixture.put("cache", "content");
+    const moved = await quarantineFile(fixture, { ...WHY, path, expected });
     const id = moved.id ?? "";
 
     expect(await runIt()).toEqual({ code: 0, stdout: `${path} restored (${id})\n`, stderr: "" });
@@ -46,8 +46,8 @@ describe("runUndo", () => {
   });
 
   test("exits 3 when a newer file is at the path", async () => {
-    const { path, expected } = await shop.put("cache", "content");
-    await quarantineFile(shop, { ...WHY, path, expected });
+    const { path, expected } = await fixture.put("cache", "content");
+    await quarantineFile(fixture, { ...WHY, path, expected });
     writeFileSync(path, "newer");
 
     const { code, stderr } = await runIt();
@@ -58,7 +58,7 @@ describe("runUndo", () => {
   });
 
   test("closes the open entries of an earlier run first, and reports it", async () => {
-    await shop.journal.begin({ ...WHY, action: STOP });
+    await fixture.journal.begin({ ...WHY, action: STOP });
 
     const { stderr } = await runIt();
 
@@ -66,7 +66,7 @@ describe("runUndo", () => {
   });
 
   test("exits 3 while another run holds the lock", async () => {
-    const lock = valueOf(await acquireRunLock({ path: shop.stateDir.lock, own: ownIdentity(), waitMs: 0 }));
+    const lock = valueOf(await acquireRunLock({ path: fixture.stateDir.lock, own: ownIdentity(), waitMs: 0 }));
 
     const { code, stderr } = await runIt();
 
@@ -83,7 +83,7 @@ describe("runUndo", () => {
   });
 
   test("does not create a missing state directory", async () => {
-    const stateDir = join(shop.caches, "none");
+    const stateDir = join(fixture.caches, "none");
 
     expect((await runIt({ stateDir })).code).toBe(3);
     expect(existsSync(stateDir)).toBe(false);

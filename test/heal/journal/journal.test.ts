@@ -17,14 +17,14 @@ import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { type HealFixture, makeHealFixture, STOP, steppingClock, valueOf, WHY } from "../heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture({ maxBytes: 4000, keep: 2 });
+  fixture = await makeHealFixture({ maxBytes: 4000, keep: 2 });
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function reopen(changes: Partial<JournalOptions> = {}): Promise<Journal> {
-  const { stateDir, newId } = shop;
+  const { stateDir, newId } = fixture;
   const clock = steppingClock();
   return valueOf(await openJournal({ stateDir, newId, clock, run: "run-2", boot: "boot-2", ...changes }));
 }
@@ -37,18 +37,18 @@ async function beginAndEnd(journal: Journal): Promise<JournalId> {
 
 describe("Journal", () => {
   test("begin() returns ok after the line is on disk, with mode 0600", async () => {
-    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+    const id = valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
 
-    const [line] = readFileSync(shop.stateDir.journal, "utf8").split("\n");
+    const [line] = readFileSync(fixture.stateDir.journal, "utf8").split("\n");
     expect(JSON.parse(line ?? "")).toMatchObject({ event: "begin", id, run: "run-1", boot: "boot-1", action: STOP });
-    expect(statSync(shop.stateDir.journal).mode & 0o777).toBe(0o600);
+    expect(statSync(fixture.stateDir.journal).mode & 0o777).toBe(0o600);
   });
 
   test("keeps every entry of concurrent writers", async () => {
     const journal = await reopen();
     const ids = await Promise.all(Array.from({ length: 300 }, () => beginAndEnd(journal)));
 
-    const { records, problems } = await readHistory(shop.stateDir.journal);
+    const { records, problems } = await readHistory(fixture.stateDir.journal);
 
     expect(problems).toEqual([]);
     expect(records.map(({ id, state }) => `${id} ${state}`)).toEqual(ids.map((id) => `${id} done`));
@@ -59,10 +59,10 @@ describe("Journal", () => {
     const journal = await reopen();
     const first = valueOf(await journal.begin({ ...WHY, action: STOP }));
     journal.ended(first, "healed");
-    expect((await readHistory(shop.stateDir.journal)).records.at(-1)).toMatchObject({ id: first, state: "open" });
+    expect((await readHistory(fixture.stateDir.journal)).records.at(-1)).toMatchObject({ id: first, state: "open" });
     const second = valueOf(await journal.begin({ ...WHY, action: STOP }));
     journal.ended(second, "failed", "why");
-    const between = (await readHistory(shop.stateDir.journal)).records.map(({ id, state }) => [id, state]);
+    const between = (await readHistory(fixture.stateDir.journal)).records.map(({ id, state }) => [id, state]);
     expect(between).toEqual([
       [first, "done"],
       [second, "open"],
@@ -70,38 +70,38 @@ describe("Journal", () => {
 
     await journal.close();
 
-    const last = (await readHistory(shop.stateDir.journal)).records.at(-1);
+    const last = (await readHistory(fixture.stateDir.journal)).records.at(-1);
     expect(last).toMatchObject({ id: second, state: "done", outcome: "failed", detail: "why" });
   });
 
   test("starts on a new line after a last line torn at any byte", async () => {
-    const before = await beginAndEnd(shop.journal);
-    const whole = readFileSync(shop.stateDir.journal);
+    const before = await beginAndEnd(fixture.journal);
+    const whole = readFileSync(fixture.stateDir.journal);
     const torn = Buffer.from(
       formatEntry({ event: "undoing", id: before, at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" }),
     );
     for (let cut = 1; cut < torn.length; cut++) {
-      writeFileSync(shop.stateDir.journal, Buffer.concat([whole, torn.subarray(0, cut)]));
+      writeFileSync(fixture.stateDir.journal, Buffer.concat([whole, torn.subarray(0, cut)]));
       const journal = await reopen();
 
       const after = await beginAndEnd(journal);
 
       await journal.close();
-      const { records, problems } = await readHistory(shop.stateDir.journal);
+      const { records, problems } = await readHistory(fixture.stateDir.journal);
       expect({ cut, problems, ids: records.map(({ id }) => id) }).toEqual({ cut, problems: [], ids: [before, after] });
     }
   });
 
   test("reports a damaged line and continues", async () => {
-    await beginAndEnd(shop.journal);
-    appendFileSync(shop.stateDir.journal, "damage\n");
-    await beginAndEnd(shop.journal);
+    await beginAndEnd(fixture.journal);
+    appendFileSync(fixture.stateDir.journal, "damage\n");
+    await beginAndEnd(fixture.journal);
 
-    const { records, problems } = await readHistory(shop.stateDir.journal);
+    const { records, problems } = await readHistory(fixture.stateDir.journal);
 
     expect(records).toHaveLength(2);
     expect(problems).toEqual([
-      { file: shop.stateDir.journal, line: 3, code: "damaged", reason: expect.stringContaining("JSON") as unknown },
+      { file: fixture.stateDir.journal, line: 3, code: "damaged", reason: expect.stringContaining("JSON") as unknown },
     ]);
   });
 
@@ -109,10 +109,10 @@ describe("Journal", () => {
     ["a symbolic link", (path: string) => symlinkSync("/dev/null", path)],
     ["a directory", (path: string) => mkdirSync(path)],
   ])("refuses to write to %s", async (_name, arrange) => {
-    rmSync(shop.stateDir.journal);
-    arrange(shop.stateDir.journal);
+    rmSync(fixture.stateDir.journal);
+    arrange(fixture.stateDir.journal);
 
-    const { stateDir, newId } = shop;
+    const { stateDir, newId } = fixture;
     const opened = await openJournal({ stateDir, newId, clock: steppingClock(), run: "r", boot: "b" });
 
     expect(!opened.ok && opened.refusal.message).toContain(`The journal ${stateDir.journal} cannot be written`);
@@ -128,25 +128,25 @@ describe("Journal", () => {
 
 describe("rotation", () => {
   test("limits the size and the number of files", async () => {
-    for (let round = 0; round < 100; round++) await beginAndEnd(shop.journal);
+    for (let round = 0; round < 100; round++) await beginAndEnd(fixture.journal);
 
-    const { journal } = shop.stateDir;
+    const { journal } = fixture.stateDir;
     for (const path of [journal, `${journal}.1`, `${journal}.2`]) expect(statSync(path).size).toBeLessThan(6000);
     expect(existsSync(`${journal}.3`)).toBe(false);
     expect(existsSync(`${journal}.merging`)).toBe(false);
   });
 
   test("keeps entries whose file is in quarantine and open entries, and no others", async () => {
-    const moved = await quarantineFile(shop, { ...WHY, ...(await shop.put("one", "content")) });
-    const undone = await quarantineFile(shop, { ...WHY, ...(await shop.put("two", "content")) });
+    const moved = await quarantineFile(fixture, { ...WHY, ...(await fixture.put("one", "content")) });
+    const undone = await quarantineFile(fixture, { ...WHY, ...(await fixture.put("two", "content")) });
     if (moved.outcome !== "healed" || undone.outcome !== "healed") throw new Error("not moved");
-    await undo(shop, { id: undone.id });
-    const open = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
-    const ended = await beginAndEnd(shop.journal);
+    await undo(fixture, { id: undone.id });
+    const open = valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
+    const ended = await beginAndEnd(fixture.journal);
 
-    for (let round = 0; round < 200; round++) await beginAndEnd(shop.journal);
+    for (let round = 0; round < 200; round++) await beginAndEnd(fixture.journal);
 
-    const { records, problems } = await readHistory(shop.stateDir.journal);
+    const { records, problems } = await readHistory(fixture.stateDir.journal);
     const stateOf = new Map(records.map(({ id, state }) => [id, state]));
     expect(problems).toEqual([]);
     expect([moved.id, open, undone.id, ended].map((id) => stateOf.get(id))).toEqual([
@@ -155,27 +155,27 @@ describe("rotation", () => {
       undefined,
       undefined,
     ]);
-    expect(await undo(shop, { id: moved.id })).toMatchObject({ outcome: "undone" });
+    expect(await undo(fixture, { id: moved.id })).toMatchObject({ outcome: "undone" });
   });
 
   test("keeps entries of a newer version about a file in quarantine", async () => {
-    const id = shop.newId();
-    mkdirSync(join(shop.stateDir.quarantine, id));
-    appendFileSync(shop.stateDir.journal, `${JSON.stringify({ event: "painted", id })}\n`);
+    const id = fixture.newId();
+    mkdirSync(join(fixture.stateDir.quarantine, id));
+    appendFileSync(fixture.stateDir.journal, `${JSON.stringify({ event: "painted", id })}\n`);
 
-    for (let round = 0; round < 200; round++) await beginAndEnd(shop.journal);
+    for (let round = 0; round < 200; round++) await beginAndEnd(fixture.journal);
 
-    const { journal } = shop.stateDir;
+    const { journal } = fixture.stateDir;
     const all = [`${journal}.2`, `${journal}.1`, journal].map((path) => readFileSync(path, "utf8")).join("");
     expect(all.split("\n").filter((line) => line.includes("painted"))).toHaveLength(1);
   });
 
   test("continues in the old file with a warning when it cannot rotate", async () => {
-    mkdirSync(join(`${shop.stateDir.journal}.1`, "in-the-way"), { recursive: true });
+    mkdirSync(join(`${fixture.stateDir.journal}.1`, "in-the-way"), { recursive: true });
 
-    for (let round = 0; round < 30; round++) await beginAndEnd(shop.journal);
+    for (let round = 0; round < 30; round++) await beginAndEnd(fixture.journal);
 
-    expect((await readHistory(shop.stateDir.journal)).records).toHaveLength(30);
-    expect(shop.journal.warnings[0]).toMatch(/could not be rotated/);
+    expect((await readHistory(fixture.stateDir.journal)).records).toHaveLength(30);
+    expect(fixture.journal.warnings[0]).toMatch(/could not be rotated/);
   });
 });

@@ -34,24 +34,24 @@ interface Scene {
   readonly kept: string;
 }
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
 async function startedQuarantine(): Promise<{ readonly id: JournalId; readonly scene: Scene }> {
-  const { path } = await shop.put("cache", CONTENT);
+  const { path } = await fixture.put("cache", CONTENT);
   const found = identify(path);
   if (found.what !== "file") throw new Error("no file");
   const before = { ...found.identity, atimeNs: 0n, mode: 0o640, uid: 0, gid: 0, sha256: sha256(CONTENT) };
-  const id = valueOf(await shop.journal.begin({ ...WHY, action: { kind: "quarantine-file", path, before } }));
-  const places = placesOf(shop.stateDir, id, path);
-  return { id, scene: { original: path, aside: join(shop.caches, places.asideName), kept: places.file } };
+  const id = valueOf(await fixture.journal.begin({ ...WHY, action: { kind: "quarantine-file", path, before } }));
+  const places = placesOf(fixture.stateDir, id, path);
+  return { id, scene: { original: path, aside: join(fixture.caches, places.asideName), kept: places.file } };
 }
 
 function withDirectory(arrange: (scene: Scene) => void): (scene: Scene) => void {
@@ -145,7 +145,7 @@ describe("an interrupted quarantine", () => {
     const { id, scene } = await startedQuarantine();
     arrange(scene);
 
-    const recoveries = await recoverOpenEntries(shop);
+    const recoveries = await recoverOpenEntries(fixture);
 
     const detail = expect.stringContaining(scene.original) as unknown;
     expect(recoveries).toEqual([{ id, kind: "quarantine-file", how: expected.how, detail }]);
@@ -153,34 +153,34 @@ describe("an interrupted quarantine", () => {
     for (const place of ["original", "kept", "aside"] as const) {
       expect([place, contentOf(scene[place])]).toEqual([place, expected[place]]);
     }
-    expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(expected.kept === undefined ? 0 : 1);
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ id, state: expected.state }]);
-    expect(await recoverOpenEntries(shop)).toEqual([]);
+    expect(readdirSync(fixture.stateDir.quarantine)).toHaveLength(expected.kept === undefined ? 0 : 1);
+    expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([{ id, state: expected.state }]);
+    expect(await recoverOpenEntries(fixture)).toEqual([]);
   });
 
   test("stays open when its directory cannot be opened", async () => {
     const { id, scene } = await startedQuarantine();
-    renameSync(shop.caches, `${shop.caches}.real`);
-    symlinkSync(`${shop.caches}.real`, shop.caches);
+    renameSync(fixture.caches, `${fixture.caches}.real`);
+    symlinkSync(`${fixture.caches}.real`, fixture.caches);
 
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ id, how: "unsettled" }]);
+    expect(await recoverOpenEntries(fixture)).toMatchObject([{ id, how: "unsettled" }]);
     expect(contentOf(scene.original)).toBe(CONTENT);
-    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
+    expect(await readHistory(fixture.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
   });
 
   test("stays open when the disk fails, and other open entries are still closed", async () => {
     const { id } = await startedQuarantine();
-    const stop = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+    const stop = valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
 
     const recoveries = await withFileSystem({ rmdir: () => Promise.reject(diskError()) }, () =>
-      recoverOpenEntries(shop),
+      recoverOpenEntries(fixture),
     );
 
     expect(recoveries).toMatchObject([
       { id, how: "unsettled", detail: expect.stringContaining("EIO") },
       { id: stop, how: "interrupted", detail: expect.stringContaining("scan") },
     ]);
-    expect(await readHistory(shop.stateDir.journal)).toMatchObject({
+    expect(await readHistory(fixture.stateDir.journal)).toMatchObject({
       records: [{ state: "open" }, { state: "interrupted" }],
       problems: [],
     });
@@ -201,8 +201,8 @@ describe("an interrupted undo", () => {
     const { id, scene } = await startedQuarantine();
     mkdirSync(dirname(scene.kept));
     renameSync(scene.original, scene.kept);
-    await shop.journal.done(id, "healed");
-    await shop.journal.undoing(id);
+    await fixture.journal.done(id, "healed");
+    await fixture.journal.undoing(id);
     return { id, scene };
   }
 
@@ -238,22 +238,25 @@ describe("an interrupted undo", () => {
     arrange(scene);
 
     const detail = expect.stringContaining(scene.original) as unknown;
-    expect(await recoverOpenEntries(shop)).toEqual([{ id, kind: "quarantine-file", how, detail }]);
+    expect(await recoverOpenEntries(fixture)).toEqual([{ id, kind: "quarantine-file", how, detail }]);
 
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ id, state }]);
+    expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([{ id, state }]);
     expect([contentOf(scene.original), contentOf(scene.kept)]).toEqual([original, kept]);
     expect([existsSync(scene.aside), existsSync(dirname(scene.kept))]).toEqual([false, kept !== undefined]);
   });
 
   test("stays open when its directory cannot be opened", async () => {
     const { id, scene } = await startedUndo();
-    renameSync(shop.caches, `${shop.caches}.real`);
-    symlinkSync(`${shop.caches}.real`, shop.caches);
+    renameSync(fixture.caches, `${fixture.caches}.real`);
+    symlinkSync(`${fixture.caches}.real`, fixture.caches);
 
-    const detail = expect.stringContaining(shop.caches) as unknown;
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ id, how: "unsettled", detail }]);
+    const detail = expect.stringContaining(fixture.caches) as unknown;
+    expect(await recoverOpenEntries(fixture)).toMatchObject([{ id, how: "unsettled", detail }]);
     expect(contentOf(scene.kept)).toBe(CONTENT);
-    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "undoing" }], problems: [] });
+    expect(await readHistory(fixture.stateDir.journal)).toMatchObject({
+      records: [{ state: "undoing" }],
+      problems: [],
+    });
   });
 });
 
@@ -265,55 +268,55 @@ describe("an interrupted multus marker", () => {
   ];
 
   test.each(cases)("%s", async (_name, arrange, how, left) => {
-    const path = join(shop.caches, "f".repeat(64));
+    const path = join(fixture.caches, "f".repeat(64));
     arrange(path);
-    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    await fixture.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
 
     const detail = expect.stringContaining(path) as unknown;
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ kind: "write-marker", how, detail }]);
+    expect(await recoverOpenEntries(fixture)).toMatchObject([{ kind: "write-marker", how, detail }]);
     expect(contentOf(path)).toBe(left);
   });
 
   test("is closed as not written when its directory is gone", async () => {
-    const path = join(shop.caches, "gone", "f".repeat(64));
-    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
-    expect(await recoverOpenEntries(shop)).toMatchObject([
+    const path = join(fixture.caches, "gone", "f".repeat(64));
+    await fixture.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    expect(await recoverOpenEntries(fixture)).toMatchObject([
       { how: "rolled-back", detail: expect.stringContaining(path) },
     ]);
   });
 
   test("stays open when its directory cannot be opened", async () => {
-    const path = join(shop.caches, "f".repeat(64));
+    const path = join(fixture.caches, "f".repeat(64));
     writeFileSync(path, "marker");
-    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
-    renameSync(shop.caches, `${shop.caches}.real`);
-    symlinkSync(`${shop.caches}.real`, shop.caches);
+    await fixture.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    renameSync(fixture.caches, `${fixture.caches}.real`);
+    symlinkSync(`${fixture.caches}.real`, fixture.caches);
 
-    expect(await recoverOpenEntries(shop)).toMatchObject([
-      { how: "unsettled", detail: expect.stringContaining(shop.caches) },
+    expect(await recoverOpenEntries(fixture)).toMatchObject([
+      { how: "unsettled", detail: expect.stringContaining(fixture.caches) },
     ]);
     expect(contentOf(path)).toBe("marker");
   });
 
   test("leaves no directory descriptor open", async () => {
-    await shop.journal.begin({
+    await fixture.journal.begin({
       ...WHY,
-      action: { kind: "write-marker", path: join(shop.caches, "f"), sha256: sha256("") },
+      action: { kind: "write-marker", path: join(fixture.caches, "f"), sha256: sha256("") },
     });
     const { id } = await startedQuarantine();
-    await recoverOpenEntries(shop);
-    await shop.journal.undoing(id);
-    await recoverOpenEntries(shop);
-    expect(heldOpenBelow(shop.caches)).toEqual([]);
+    await recoverOpenEntries(fixture);
+    await fixture.journal.undoing(id);
+    await recoverOpenEntries(fixture);
+    expect(heldOpenBelow(fixture.caches)).toEqual([]);
   });
 
   test("is not followed when it became a symbolic link", async () => {
-    const { path: precious } = await shop.put("precious", "marker");
-    const path = join(shop.caches, "f".repeat(64));
+    const { path: precious } = await fixture.put("precious", "marker");
+    const path = join(fixture.caches, "f".repeat(64));
     symlinkSync(precious, path);
-    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    await fixture.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
 
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ how: "interrupted" }]);
+    expect(await recoverOpenEntries(fixture)).toMatchObject([{ how: "interrupted" }]);
     expect(contentOf(precious)).toBe("marker");
   });
 });
@@ -331,10 +334,10 @@ describe("other interrupted actions", () => {
   ];
 
   test.each(actions)("$kind is closed as interrupted", async (action) => {
-    await shop.journal.begin({ ...WHY, action });
+    await fixture.journal.begin({ ...WHY, action });
 
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ kind: action.kind, how: "interrupted" }]);
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ action, state: "interrupted" }]);
+    expect(await recoverOpenEntries(fixture)).toMatchObject([{ kind: action.kind, how: "interrupted" }]);
+    expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([{ action, state: "interrupted" }]);
   });
 });
 

@@ -11,13 +11,13 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let root = "";
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  root = shop.caches;
+  fixture = await makeHealFixture();
+  root = fixture.caches;
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function run(followUps: readonly Step[]) {
   let asked = 0;
@@ -25,7 +25,7 @@ async function run(followUps: readonly Step[]) {
     asked++;
     return Promise.resolve(undefined);
   };
-  const tools = fakeTools(shop, { tools: { hostRoot: root, waits: { ...DEFAULT_WAITS, socketMs: 0 }, cluster } });
+  const tools = fakeTools(fixture, { tools: { hostRoot: root, waits: { ...DEFAULT_WAITS, socketMs: 0 }, cluster } });
   const reason = { code: "pod-not-on-node", text: "its pod is gone from this node" } as const;
   const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], followUps, reason, lane: "x" } as const;
   return { ...(await runAction(action, { tools, brake: stormBrake() })), asked };

@@ -13,24 +13,26 @@ const DEAD: FakeNode = { sandboxes: [criSandbox(ID)], containers: [criContainer(
 const unanswered = new RuntimeError("deadline", "Tasks/List", "/run/fake.sock", "no answer");
 const CONTAINER_ID = criContainer(ID).id;
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 describe("proveDead", () => {
   test("a sandbox without any sign of life is dead, and its containers are returned", async () => {
-    expect(await proveDead(ID, fakeTools(shop, DEAD))).toEqual({ state: "dead", containerIds: [CONTAINER_ID] });
+    expect(await proveDead(ID, fakeTools(fixture, DEAD))).toEqual({ state: "dead", containerIds: [CONTAINER_ID] });
   });
 
   test("a sandbox that neither list nor status returns is gone", async () => {
-    expect(await proveDead(ID, fakeTools(shop))).toEqual({ state: "gone" });
+    expect(await proveDead(ID, fakeTools(fixture))).toEqual({ state: "gone" });
   });
 
   test("a sandbox that is missing from the list but Ready in its status is alive", async () => {
     const cri = { podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_READY) };
-    expect(await proveDead(ID, fakeTools(shop, { cri }))).toMatchObject({ liveness: { found: [{ sign: "ready" }] } });
+    expect(await proveDead(ID, fakeTools(fixture, { cri }))).toMatchObject({
+      liveness: { found: [{ sign: "ready" }] },
+    });
   });
 
   test("the status call has a timeout", async () => {
@@ -41,7 +43,7 @@ describe("proveDead", () => {
         return Promise.resolve(undefined);
       },
     };
-    await proveDead(ID, fakeTools(shop, { cri }));
+    await proveDead(ID, fakeTools(fixture, { cri }));
     expect(deadlines).toEqual([DEFAULT_WAITS.queryMs]);
   });
 
@@ -50,12 +52,12 @@ describe("proveDead", () => {
     [undefined, CONTAINER_ID],
   ])("returns the running container: %j", async (metadata, name) => {
     const running = criContainer(ID, { state: ContainerState.CONTAINER_RUNNING, metadata });
-    const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, containers: [running] }));
+    const proof = await proveDead(ID, fakeTools(fixture, { ...DEAD, containers: [running] }));
     expect(proof).toMatchObject({ liveness: { found: [{ sign: "container", name }] } });
   });
 
   test("rethrows an error that is not an answer of the runtime", async () => {
-    const tools = fakeTools(shop, { ...DEAD, tasks: new TypeError("a mistake") });
+    const tools = fakeTools(fixture, { ...DEAD, tasks: new TypeError("a mistake") });
     await expect(proveDead(ID, tools)).rejects.toThrow("a mistake");
   });
 
@@ -68,7 +70,7 @@ describe("proveDead", () => {
     ["process", { processes: { byContainer: new Map([[ID, [42]]]) } }],
     ["process", { processes: { byContainer: new Map([[CONTAINER_ID, [42]]]) } }],
   ])("refuses because of a sign of life: %s", async (sign, life) => {
-    const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, ...life }));
+    const proof = await proveDead(ID, fakeTools(fixture, { ...DEAD, ...life }));
     expect(proof).toMatchObject({ state: "not-dead", liveness: { state: "alive", found: [{ sign }] } });
   });
 
@@ -76,26 +78,26 @@ describe("proveDead", () => {
     ["the process table", { processes: failed("no /proc") }, ["shim", "process"]],
     ["containerd's tasks", { tasks: unanswered }, ["task"]],
   ])("refuses when %s cannot be read", async (_, unread, signs) => {
-    const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, ...unread }));
+    const proof = await proveDead(ID, fakeTools(fixture, { ...DEAD, ...unread }));
     expect(proof).toMatchObject({ state: "not-dead", liveness: { state: "unproven", unread: signs } });
   });
 
   test("does not read tasks on CRI-O", async () => {
     const node = { ...DEAD, containerdFacts: undefined };
-    expect((await proveDead(ID, fakeTools(shop, node))).state).toBe("dead");
+    expect((await proveDead(ID, fakeTools(fixture, node))).state).toBe("dead");
   });
 });
 
 describe("proveStillDead", () => {
   test("returns the containers of a dead sandbox, and none of one that is gone", async () => {
-    expect(await proveStillDead(ID, fakeTools(shop, DEAD))).toEqual([CONTAINER_ID]);
-    expect(await proveStillDead(ID, fakeTools(shop))).toEqual([]);
+    expect(await proveStillDead(ID, fakeTools(fixture, DEAD))).toEqual([CONTAINER_ID]);
+    expect(await proveStillDead(ID, fakeTools(fixture))).toEqual([]);
   });
 
   test("throws the reason when the sandbox became Ready", async () => {
     const ready = { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] };
 
-    const error: unknown = await proveStillDead(ID, fakeTools(shop, ready)).catch((thrown: unknown) => thrown);
+    const error: unknown = await proveStillDead(ID, fakeTools(fixture, ready)).catch((thrown: unknown) => thrown);
 
     expect(error).toBeInstanceOf(ProofLost);
     expect(error).toMatchObject({
@@ -110,7 +112,7 @@ describe("findReference", () => {
     const others = { records: [recordOf("b")], sandboxes: [recordOf("b")] };
     const processes = { shims: [shimOf("b")], plugins: [pluginFor("b", "DEL", 1)], othersIds: new Set([idOf("b")]) };
     const node = { sandboxes: [criSandbox(idOf("b"))], containerdFacts: others, processes };
-    expect(await findReference(ID, fakeTools(shop, node))).toBeUndefined();
+    expect(await findReference(ID, fakeTools(fixture, node))).toBeUndefined();
   });
 
   test.each<readonly [string, FakeNode]>([
@@ -123,15 +125,15 @@ describe("findReference", () => {
     ["other-runtime", { processes: { othersIds: new Set([ID]) } }],
     ["process", { processes: { byContainer: new Map([[ID, [42]]]) } }],
   ])("finds %s", async (reference, node) => {
-    expect(await findReference(ID, fakeTools(shop, node))).toBe(reference);
+    expect(await findReference(ID, fakeTools(fixture, node))).toBe(reference);
   });
 
   test("does not read containerd records on CRI-O", async () => {
-    expect(await findReference(ID, fakeTools(shop, { containerdFacts: undefined }))).toBeUndefined();
+    expect(await findReference(ID, fakeTools(fixture, { containerdFacts: undefined }))).toBeUndefined();
   });
 
   test("reads again when the last read was before the sandbox was removed", async () => {
-    const tools = fakeTools(shop);
+    const tools = fakeTools(fixture);
     let isStale = true;
     const facts = {
       ...tools.facts,
@@ -151,13 +153,13 @@ describe("findReference", () => {
   ])("a plugin that runs for %d more reads: %j after %d ms", async (readings, found, waited) => {
     const slept: number[] = [];
     let left = readings;
-    const { facts, waits } = fakeTools(shop);
+    const { facts, waits } = fakeTools(fixture);
     const tools = {
       facts: {
         ...facts,
         processes: () => {
           const plugins = left-- > 0 ? [pluginFor("a", "DEL", 1)] : [];
-          return fakeTools(shop, { processes: { plugins } }).facts.processes();
+          return fakeTools(fixture, { processes: { plugins } }).facts.processes();
         },
       },
       waits: { ...waits, pluginMs: 500 },

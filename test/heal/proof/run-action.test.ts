@@ -18,14 +18,14 @@ const ID = sandboxId("a".repeat(64));
 const XTABLES = "Another app is currently holding the xtables lock";
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
 
 afterEach(async () => {
-  await shop.remove();
+  await fixture.remove();
 });
 
 /** The runtime's answers, call by call; undefined is success. */
@@ -79,7 +79,7 @@ function nodeWith({ isContainerd, stops, removals }: NodeOptions) {
       isListed = false;
     },
   };
-  const tools = fakeTools(shop, {
+  const tools = fakeTools(fixture, {
     ...(isContainerd ? {} : { containerdFacts: undefined }),
     cri,
     tools: {
@@ -125,8 +125,8 @@ const ACTION: PlannedAction = {
 };
 
 async function journaledOutcomes(): Promise<readonly string[]> {
-  await shop.journal.close();
-  const { records } = await readHistory(shop.stateDir.journal);
+  await fixture.journal.close();
+  const { records } = await readHistory(fixture.stateDir.journal);
   return records.map(({ state, outcome }) => `${state} ${outcome}`);
 }
 

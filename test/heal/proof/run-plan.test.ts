@@ -16,16 +16,16 @@ const IDS = Array.from({ length: 16 }, (_, index) => sandboxId(index.toString(16
 const SECOND = 1000;
 const HANG_MS = 30_000;
 
-let shop: HealFixture;
+let fixture: HealFixture;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 });
 
 afterEach(async () => {
   vi.useRealTimers();
-  await shop.remove();
+  await fixture.remove();
 });
 
 function removal(id: (typeof IDS)[number]): PlannedAction {
@@ -81,7 +81,7 @@ async function unansweredRemovals(conf: CniConfig): Promise<number> {
   const interruption = { stop: new AbortController().signal, giveUp: giveUp.signal };
   const facts = { ...fakeFacts(node), resultFiles: () => Promise.resolve(["/var/lib/cni/results/cbr0-eth0"]) };
   const removeVerified = removalVerifier({ cri, containerd: undefined, queryMs: SECOND });
-  const tools = fakeTools(shop, { ...node, tools: { conf, facts, removeVerified, interruption } });
+  const tools = fakeTools(fixture, { ...node, tools: { conf, facts, removeVerified, interruption } });
   let settled = 0;
   const running = runPlan({ actions: IDS.map(removal), leftAlone: [] }, tools, {
     concurrency: 4,
@@ -123,7 +123,7 @@ async function removalsAtATime(concurrency: number) {
     listSandboxStates: () => Promise.resolve([]),
     removePodSandbox: () => new Promise<void>((resolve) => answers.push(resolve)),
   };
-  const tools = fakeTools(shop, {
+  const tools = fakeTools(fixture, {
     cri,
     tools: {
       facts: { ...facts, sandbox: (id) => facts.sandbox((proven.add(id), id)) },
@@ -137,7 +137,7 @@ async function removalsAtATime(concurrency: number) {
     onSlow: () => undefined,
   });
   await until("the removals are at the runtime", HANG_MS, () => answers.length === concurrency || undefined);
-  await shop.journal.begin({ ...WHY, action: { kind: "remove-sandbox", sandboxId: IDS[0] ?? "" } });
+  await fixture.journal.begin({ ...WHY, action: { kind: "remove-sandbox", sandboxId: IDS[0] ?? "" } });
   const seen = { atTheRuntime: answers.length, proven: proven.size };
   let isOver = false;
   void running.then(() => (isOver = true));

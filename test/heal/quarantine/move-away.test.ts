@@ -42,16 +42,16 @@ const layouts = [
 
 for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
   describe.runIf(runs)(`moveAway ${name}, with a concurrent writer at the worst moment`, () => {
-    let shop: HealFixture;
+    let fixture: HealFixture;
     let places: Places;
     let before: FileState;
     let path: string;
 
     beforeEach(async () => {
-      shop = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
-      ({ path } = await shop.put("cache", "old"));
+      fixture = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
+      ({ path } = await fixture.put("cache", "old"));
       utimesSync(path, 1000, 1000);
-      places = placesOf(shop.stateDir, shop.newId(), path);
+      places = placesOf(fixture.stateDir, fixture.newId(), path);
       const found = identify(path);
       if (found.what !== "file") throw new Error("no file");
       const handle = await openForReading(path);
@@ -59,7 +59,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       await handle.close();
       before = { ...found.identity, atimeNs: 0n, mode: 0o640, uid: 0, gid: 0, sha256 };
     });
-    afterEach(() => shop.remove());
+    afterEach(() => fixture.remove());
 
     /** The held directory, with a callback right before the n-th use of the file's name. */
     async function move(happenings: Readonly<Record<number, () => void>>): Promise<string> {
@@ -87,29 +87,29 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
 
     test("moves the file when there is no writer", async () => {
       expect(await move({})).toBe("moved");
-      expect(readdirSync(shop.caches)).toEqual([]);
+      expect(readdirSync(fixture.caches)).toEqual([]);
       expect(readFileSync(places.file, "utf8")).toBe("old");
     });
 
     test("puts a file back that was written just before the move", async () => {
       expect(await move({ [take]: () => replace("new") })).toBe("changed");
 
-      expect(readdirSync(shop.caches)).toEqual(["cache"]);
+      expect(readdirSync(fixture.caches)).toEqual(["cache"]);
       expect(readFileSync(path, "utf8")).toBe("new");
-      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+      expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
     });
 
     test("puts a file back that was rewritten in place just before the move", async () => {
       expect(await move({ [take]: () => writeFileSync(path, "longer than it was") })).toBe("changed");
 
-      expect(readdirSync(shop.caches)).toEqual(["cache"]);
+      expect(readdirSync(fixture.caches)).toEqual(["cache"]);
       expect(readFileSync(path, "utf8")).toBe("longer than it was");
     });
 
     test("puts a file back that was replaced just before the move, even with the same content", async () => {
       expect(await move({ [take]: () => replace("old") })).toBe("changed");
       expect(readFileSync(path, "utf8")).toBe("old");
-      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+      expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
     });
 
     test("puts a link back that was created just before the move", async () => {
@@ -119,7 +119,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       };
       expect(await move({ [take]: replaceByLink })).toBe("changed");
       expect(readlinkSync(path)).toBe("/etc/hostname");
-      expect(readdirSync(shop.caches)).toEqual(["cache"]);
+      expect(readdirSync(fixture.caches)).toEqual(["cache"]);
     });
 
     test("puts a file back that was rewritten before it was read, with its old size and time", async () => {
@@ -130,7 +130,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       // The third use reads the file if it has to be copied, and is never reached otherwise.
       expect(await move({ [cachesUnder === undefined ? take : 3]: rewrite })).toBe("changed");
       expect(readFileSync(path, "utf8")).toBe("OLD");
-      expect([readdirSync(shop.caches), readdirSync(shop.stateDir.quarantine)]).toEqual([["cache"], []]);
+      expect([readdirSync(fixture.caches), readdirSync(fixture.stateDir.quarantine)]).toEqual([["cache"], []]);
     });
 
     test("quarantined files are readable by their owner only", async () => {
@@ -142,15 +142,15 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       expect(await move({ [take]: () => replace("new"), [back]: () => replace("newest") })).toBe("caught");
 
       expect(readFileSync(path, "utf8")).toBe("newest");
-      expect([places.file, join(shop.caches, places.asideName)].map(readIfThere)).toContain("new");
+      expect([places.file, join(fixture.caches, places.asideName)].map(readIfThere)).toContain("new");
     });
   });
 }
 
 test("a rename that fails for any cause but EXDEV is an error", async () => {
-  const shop = await makeHealFixture();
-  const { path } = await shop.put("cache", "old");
-  const places = placesOf(shop.stateDir, shop.newId(), path);
+  const fixture = await makeHealFixture();
+  const { path } = await fixture.put("cache", "old");
+  const places = placesOf(fixture.stateDir, fixture.newId(), path);
   const found = identify(path);
   const parent = valueOf(holdDirectory("/", dirname(path)));
   if (found.what !== "file" || parent === undefined) throw new Error("no file");
@@ -161,7 +161,7 @@ test("a rename that fails for any cause but EXDEV is an error", async () => {
   await expect(moving).rejects.toThrow("EIO");
   expect([readFileSync(path, "utf8"), existsSync(places.file)]).toEqual(["old", false]);
   parent.close();
-  await shop.remove();
+  await fixture.remove();
 });
 
 describe("giveBack", () => {

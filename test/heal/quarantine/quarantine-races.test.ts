@@ -24,42 +24,42 @@ import { type HealFixture, makeHealFixture, valueOf, WHY } from "../heal-fixture
 /** The real functions, also while they are replaced. */
 const { open, rename } = fs;
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 /** Runs a callback after the move was journaled and before it is made. */
 function meanwhile(happens: () => void): HealContext {
-  const { journal } = shop;
+  const { journal } = fixture;
   const begin = journal.begin.bind(journal);
   vi.spyOn(journal, "begin").mockImplementation(async (intent) => {
     const started = await begin(intent);
     happens();
     return started;
   });
-  return shop;
+  return fixture;
 }
 
 async function history() {
-  await shop.journal.close();
-  return (await readHistory(shop.stateDir.journal)).records;
+  await fixture.journal.close();
+  return (await readHistory(fixture.stateDir.journal)).records;
 }
 
 describe("quarantine refuses or reverts", () => {
   test("when the file grows while it is hashed, without a journal entry", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const growing: typeof open = async (...args) => {
       const handle = await open(...args);
       appendFileSync(path, " and new");
       return handle;
     };
 
-    const outcome = await withFileSystem({ open: growing }, () => quarantineFile(shop, { ...WHY, path, expected }));
+    const outcome = await withFileSystem({ open: growing }, () => quarantineFile(fixture, { ...WHY, path, expected }));
 
     expect(outcome).toMatchObject({ outcome: "refused", refusal: { message: expect.stringContaining("changed") } });
-    expect([readFileSync(path, "utf8"), readFileSync(shop.stateDir.journal, "utf8")]).toEqual(["old and new", ""]);
+    expect([readFileSync(path, "utf8"), readFileSync(fixture.stateDir.journal, "utf8")]).toEqual(["old and new", ""]);
   });
 
   test.each<readonly [string, (path: string) => void]>([
@@ -79,7 +79,7 @@ describe("quarantine refuses or reverts", () => {
       },
     ],
   ])("when the file %s after the move was journaled", async (_, happens) => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
 
     const outcome = await quarantineFile(
       meanwhile(() => happens(path)),
@@ -94,8 +94,8 @@ describe("quarantine refuses or reverts", () => {
   });
 
   test("when the quarantine cannot be written, and the entry stays open for the next run", async () => {
-    const { path, expected } = await shop.put("cache", "old");
-    const { quarantine } = shop.stateDir;
+    const { path, expected } = await fixture.put("cache", "old");
+    const { quarantine } = fixture.stateDir;
     const breakIt = (): void => {
       rmSync(quarantine, { recursive: true });
       writeFileSync(quarantine, "in the way");
@@ -114,10 +114,10 @@ describe("quarantine refuses or reverts", () => {
   });
 
   test("when the disk fails: the file is at its path, and the failure is journaled", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
 
     const outcome = await withFileSystem({ rename: () => Promise.reject(diskError()) }, () =>
-      quarantineFile(shop, { ...WHY, path, expected }),
+      quarantineFile(fixture, { ...WHY, path, expected }),
     );
 
     expect(outcome).toMatchObject({
@@ -131,29 +131,31 @@ describe("quarantine refuses or reverts", () => {
   });
 
   test("when the disk fails and the directory became a link: the entry stays open for the next run", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const failing = () => {
-      renameSync(shop.caches, `${shop.caches}.real`);
-      symlinkSync(`${shop.caches}.real`, shop.caches);
+      renameSync(fixture.caches, `${fixture.caches}.real`);
+      symlinkSync(`${fixture.caches}.real`, fixture.caches);
       return Promise.reject(diskError());
     };
 
-    const outcome = await withFileSystem({ rename: failing }, () => quarantineFile(shop, { ...WHY, path, expected }));
+    const outcome = await withFileSystem({ rename: failing }, () =>
+      quarantineFile(fixture, { ...WHY, path, expected }),
+    );
 
     expect(outcome.outcome).toBe("failed");
-    await shop.journal.close();
-    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
-    rmSync(`${shop.caches}.real`, { recursive: true });
+    await fixture.journal.close();
+    expect(await readHistory(fixture.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
+    rmSync(`${fixture.caches}.real`, { recursive: true });
   });
 
   test("when the file grows while it is read", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const grow: typeof open = async (...args) => {
       appendFileSync(path, "er");
       return await open(...args);
     };
 
-    const outcome = await withFileSystem({ open: grow }, () => quarantineFile(shop, { ...WHY, path, expected }));
+    const outcome = await withFileSystem({ open: grow }, () => quarantineFile(fixture, { ...WHY, path, expected }));
 
     expect(outcome).toMatchObject({ outcome: "refused", refusal: { next: "Scan again." } });
     expect(readFileSync(path, "utf8")).toMatch(/^older/);
@@ -161,7 +163,7 @@ describe("quarantine refuses or reverts", () => {
   });
 
   test("when two others replace it at once: all are kept, and the message names the path", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const interfere: typeof rename = async (from, to) => {
       writeFileSync(`${path}.new`, "new");
       renameSync(`${path}.new`, path);
@@ -169,24 +171,29 @@ describe("quarantine refuses or reverts", () => {
       writeFileSync(path, "newest");
     };
 
-    const outcome = await withFileSystem({ rename: interfere }, () => quarantineFile(shop, { ...WHY, path, expected }));
+    const outcome = await withFileSystem({ rename: interfere }, () =>
+      quarantineFile(fixture, { ...WHY, path, expected }),
+    );
 
     const [record] = await history();
     expect(outcome).toMatchObject({
       outcome: "failed",
       id: record?.id,
-      refusal: { message: expect.stringContaining(shop.stateDir.quarantine), next: expect.stringContaining("by hand") },
+      refusal: {
+        message: expect.stringContaining(fixture.stateDir.quarantine),
+        next: expect.stringContaining("by hand"),
+      },
     });
     expect(record).toMatchObject({ state: "done", outcome: "failed", detail: expect.stringContaining(path) });
-    const kept = join(shop.stateDir.quarantine, record?.id ?? "", "cache");
+    const kept = join(fixture.stateDir.quarantine, record?.id ?? "", "cache");
     expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["newest", "new"]);
   });
 
   test("when the directory is gone", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const gone = join(dirname(path), "gone", "cache");
 
-    expect(await quarantineFile(shop, { ...WHY, path: gone, expected })).toMatchObject({
+    expect(await quarantineFile(fixture, { ...WHY, path: gone, expected })).toMatchObject({
       outcome: "refused",
       refusal: { message: expect.stringContaining("no longer there"), next: expect.stringContaining("scan again") },
     });
@@ -194,16 +201,16 @@ describe("quarantine refuses or reverts", () => {
   });
 
   test("when the path is a directory, or the file is larger than any cache file", async () => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const directory = join(dirname(path), "directory");
     mkdirSync(directory);
     const size = MAX_QUARANTINE_BYTES + 1n;
-    const large = await shop.put("large", new Uint8Array(Number(size)));
+    const large = await fixture.put("large", new Uint8Array(Number(size)));
 
-    expect(await quarantineFile(shop, { ...WHY, path: directory, expected })).toMatchObject({
+    expect(await quarantineFile(fixture, { ...WHY, path: directory, expected })).toMatchObject({
       refusal: { message: expect.stringContaining("a directory"), next: expect.stringContaining("manually") },
     });
-    expect(await quarantineFile(shop, { ...WHY, ...large })).toMatchObject({
+    expect(await quarantineFile(fixture, { ...WHY, ...large })).toMatchObject({
       outcome: "refused",
       refusal: { message: expect.stringContaining("16777217 bytes"), next: expect.stringContaining("manually") },
     });
@@ -212,16 +219,16 @@ describe("quarantine refuses or reverts", () => {
 });
 
 test("a move that took effect although the disk reported an error is confirmed", async () => {
-  const { path, expected } = await shop.put("cache", "old");
+  const { path, expected } = await fixture.put("cache", "old");
   const late: typeof rename = async (from, to) => {
     await rename(from, to);
     throw diskError();
   };
 
-  const outcome = await withFileSystem({ rename: late }, () => quarantineFile(shop, { ...WHY, path, expected }));
+  const outcome = await withFileSystem({ rename: late }, () => quarantineFile(fixture, { ...WHY, path, expected }));
 
   if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-  expect([existsSync(path), readFileSync(join(shop.stateDir.quarantine, outcome.id, "cache"), "utf8")]).toEqual([
+  expect([existsSync(path), readFileSync(join(fixture.stateDir.quarantine, outcome.id, "cache"), "utf8")]).toEqual([
     false,
     "old",
   ]);
@@ -229,20 +236,20 @@ test("a move that took effect although the disk reported an error is confirmed",
 });
 
 test("no descriptor stays open, whether a file is moved or refused", async () => {
-  const { path, expected } = await shop.put("cache", "old");
-  await quarantineFile(shop, { ...WHY, path, expected: { ...expected, size: 1n } });
-  await quarantineFile(shop, { ...WHY, path, expected });
+  const { path, expected } = await fixture.put("cache", "old");
+  await quarantineFile(fixture, { ...WHY, path, expected: { ...expected, size: 1n } });
+  await quarantineFile(fixture, { ...WHY, path, expected });
 
-  expect([...heldOpenBelow(shop.caches), ...heldOpenBelow(shop.stateDir.quarantine)]).toEqual([]);
+  expect([...heldOpenBelow(fixture.caches), ...heldOpenBelow(fixture.stateDir.quarantine)]).toEqual([]);
 });
 
 describe("putting a file back", () => {
   async function quarantined() {
-    const { path, expected } = await shop.put("cache", "old");
-    const moved = await quarantineFile(shop, { ...WHY, path, expected });
+    const { path, expected } = await fixture.put("cache", "old");
+    const moved = await quarantineFile(fixture, { ...WHY, path, expected });
     if (moved.outcome !== "healed") throw new Error(moved.refusal.message);
-    const places = placesOf(shop.stateDir, moved.id, path);
-    const [record] = (await readHistory(shop.stateDir.journal)).records;
+    const places = placesOf(fixture.stateDir, moved.id, path);
+    const [record] = (await readHistory(fixture.stateDir.journal)).records;
     if (record?.action.kind !== "quarantine-file") throw new Error("no entry");
     const { before } = record.action;
     const parent = valueOf(holdDirectory("/", dirname(path)));

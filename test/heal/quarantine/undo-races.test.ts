@@ -25,15 +25,15 @@ import { quarantined } from "./quarantined.ts";
 /** The real function, also while it is replaced. */
 const { link, unlink } = fs;
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 /** Runs a callback after the undo was journaled and before it is made. */
 function meanwhile(happens: () => void): void {
-  const { journal } = shop;
+  const { journal } = fixture;
   const undoing = journal.undoing.bind(journal);
   vi.spyOn(journal, "undoing").mockImplementation(async (id) => {
     const announced = await undoing(id);
@@ -43,24 +43,24 @@ function meanwhile(happens: () => void): void {
 }
 
 async function stateOf(id: string) {
-  await shop.journal.close();
-  return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id);
+  await fixture.journal.close();
+  return (await readHistory(fixture.stateDir.journal)).records.find((record) => record.id === id);
 }
 
 test("undoes the named entry, and no other", async () => {
-  const [first, second] = [await quarantined(shop, "first"), await quarantined(shop, "second")];
+  const [first, second] = [await quarantined(fixture, "first"), await quarantined(fixture, "second")];
 
-  expect(await undo(shop, { id: second.id })).toEqual({ outcome: "undone", id: second.id, path: second.path });
+  expect(await undo(fixture, { id: second.id })).toEqual({ outcome: "undone", id: second.id, path: second.path });
 
   expect([readFileSync(second.path, "utf8"), readFileSync(first.file, "utf8")]).toEqual(["second", "first"]);
 });
 
 describe("a change while a file is put back", () => {
   test("a newer file stays, and the old one stays in quarantine", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
-    expect(await undo(shop, { id })).toEqual({
+    expect(await undo(fixture, { id })).toEqual({
       outcome: "refused",
       id,
       refusal: {
@@ -74,11 +74,11 @@ describe("a change while a file is put back", () => {
   });
 
   test("the file goes back into its directory when that was renamed", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
     const parent = dirname(path);
     meanwhile(() => renameSync(parent, `${parent}.gone`));
 
-    const outcome = await undo(shop, { id });
+    const outcome = await undo(fixture, { id });
 
     renameSync(`${parent}.gone`, parent);
     expect(outcome).toMatchObject({ outcome: "undone", id });
@@ -86,7 +86,7 @@ describe("a change while a file is put back", () => {
   });
 
   test("a damaged quarantine is an error with a next step", async () => {
-    const { id, file } = await quarantined(shop, "cache");
+    const { id, file } = await quarantined(fixture, "cache");
     const entry = dirname(file);
     meanwhile(() => {
       rmSync(file);
@@ -94,7 +94,7 @@ describe("a change while a file is put back", () => {
       writeFileSync(join(file, "x"), "");
     });
 
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       outcome: "failed",
       id,
       refusal: {
@@ -107,10 +107,10 @@ describe("a change while a file is put back", () => {
   });
 
   test("the file stays in quarantine when the journal cannot be written", async () => {
-    const { id, file } = await quarantined(shop, "cache");
-    vi.spyOn(shop.journal, "undoing").mockResolvedValue(refuse("The disk is full.", "Free some space."));
+    const { id, file } = await quarantined(fixture, "cache");
+    vi.spyOn(fixture.journal, "undoing").mockResolvedValue(refuse("The disk is full.", "Free some space."));
 
-    expect(await undo(shop, { id })).toEqual({
+    expect(await undo(fixture, { id })).toEqual({
       outcome: "refused",
       id,
       refusal: { message: "The disk is full.", next: "Free some space." },
@@ -119,23 +119,23 @@ describe("a change while a file is put back", () => {
   });
 
   test("a link in place of the directory is not followed", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
     const parent = dirname(path);
     renameSync(parent, `${parent}.real`);
     symlinkSync(`${parent}.real`, parent);
 
     const message = expect.stringContaining("symbolic link") as unknown;
-    expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id, refusal: { message } });
+    expect(await undo(fixture, { id })).toMatchObject({ outcome: "refused", id, refusal: { message } });
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 });
 
 describe("an error while a file is put back", () => {
   test("an error before any change is reported with a next step", async () => {
-    const { id, file } = await quarantined(shop, "cache");
-    vi.spyOn(shop.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
+    const { id, file } = await quarantined(fixture, "cache");
+    vi.spyOn(fixture.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
 
-    expect(await undo(shop, { id })).toEqual({
+    expect(await undo(fixture, { id })).toEqual({
       outcome: "failed",
       id,
       refusal: {
@@ -147,20 +147,20 @@ describe("an error while a file is put back", () => {
   });
 
   test("an error after the file was put back does not revert it", async () => {
-    const { id, path } = await quarantined(shop, "cache");
-    vi.spyOn(shop.journal, "undone").mockRejectedValueOnce(new Error("the disk is gone"));
+    const { id, path } = await quarantined(fixture, "cache");
+    vi.spyOn(fixture.journal, "undone").mockRejectedValueOnce(new Error("the disk is gone"));
 
-    expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
+    expect(await undo(fixture, { id })).toEqual({ outcome: "undone", id, path });
 
     expect(readFileSync(path, "utf8")).toBe("cache");
     expect(await stateOf(id)).toMatchObject({ state: "undone", detail: expect.stringContaining("had been put back") });
   });
 
   async function interrupted() {
-    const { id, path, file } = await quarantined(shop, "cache");
-    const [record] = (await readHistory(shop.stateDir.journal)).records;
+    const { id, path, file } = await quarantined(fixture, "cache");
+    const [record] = (await readHistory(fixture.stateDir.journal)).records;
     if (record?.action.kind !== "quarantine-file") throw new Error("no entry");
-    return { id, path, file, settle: () => settleUndo(shop, id, record.action as QuarantineAction) };
+    return { id, path, file, settle: () => settleUndo(fixture, id, record.action as QuarantineAction) };
   }
 
   test("an interrupted undo is not completed through a link in place of the directory", async () => {
@@ -198,13 +198,13 @@ describe("an error while a file is put back", () => {
   });
 
   test("fails when the file vanishes from quarantine while it is put back", async () => {
-    const { id, file } = await quarantined(shop, "cache");
-    vi.spyOn(shop.journal, "undoing").mockImplementationOnce(() => {
+    const { id, file } = await quarantined(fixture, "cache");
+    vi.spyOn(fixture.journal, "undoing").mockImplementationOnce(() => {
       rmSync(file);
       return Promise.resolve({ ok: true, value: undefined });
     });
 
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       outcome: "failed",
       refusal: { message: expect.stringContaining("neither") },
     });
@@ -233,30 +233,30 @@ describe("an error while a file is put back", () => {
 
 describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () => {
   test("a newer file stays, and no copy stays beside it", async () => {
-    await shop.remove();
-    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
-    const { id, path } = await quarantined(shop, "cache");
+    await fixture.remove();
+    fixture = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
+    const { id, path } = await quarantined(fixture, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
-    expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id });
-    expect([readdirSync(shop.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
+    expect(await undo(fixture, { id })).toMatchObject({ outcome: "refused", id });
+    expect([readdirSync(fixture.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
   });
 
   test("a successful undo is confirmed without a recovery", async () => {
-    await shop.remove();
-    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
-    const { id } = await quarantined(shop, "cache");
-    await undo(shop, { id });
+    await fixture.remove();
+    fixture = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
+    const { id } = await quarantined(fixture, "cache");
+    await undo(fixture, { id });
     expect(await stateOf(id)).not.toHaveProperty("detail", expect.anything());
   });
 
   test("a file that changes in quarantine while it is copied is not put back", async () => {
-    await shop.remove();
-    shop = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
-    const { id, path, file } = await quarantined(shop, "cache");
+    await fixture.remove();
+    fixture = await makeHealFixture({ cachesUnder: otherFileSystem() ?? "" });
+    const { id, path, file } = await quarantined(fixture, "cache");
     meanwhile(() => writeFileSync(file, "CACHE"));
 
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       outcome: "failed",
       refusal: { message: expect.stringContaining("differs") },
     });
@@ -277,19 +277,21 @@ describe("undo when the disk fails", () => {
   }
 
   test("a file that appears during the copy stays, and no copy stays beside it", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
     const otherDisk = failingOnce(() => writeFileSync(path, "newer"), diskError("EXDEV"));
 
-    expect(await withFileSystem({ link: otherDisk }, () => undo(shop, { id }))).toMatchObject({ outcome: "refused" });
+    expect(await withFileSystem({ link: otherDisk }, () => undo(fixture, { id }))).toMatchObject({
+      outcome: "refused",
+    });
 
-    expect([readdirSync(shop.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
+    expect([readdirSync(fixture.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 
   test("nothing is copied: the file stays in quarantine, and the error is reported", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
 
-    const outcome = await withFileSystem({ link: failingOnce() }, () => undo(shop, { id }));
+    const outcome = await withFileSystem({ link: failingOnce() }, () => undo(fixture, { id }));
 
     expect(outcome).toMatchObject({ outcome: "failed", id, refusal: { message: expect.stringContaining("EIO") } });
     expect([existsSync(path), readFileSync(file, "utf8")]).toEqual([false, "cache"]);
@@ -297,31 +299,34 @@ describe("undo when the disk fails", () => {
   });
 
   test("the entry stays open for the next run when the directory became a link", async () => {
-    const { id, path } = await quarantined(shop, "cache");
+    const { id, path } = await quarantined(fixture, "cache");
     const parent = dirname(path);
     const replace = () => {
       renameSync(parent, `${parent}.real`);
       symlinkSync(`${parent}.real`, parent);
     };
 
-    const outcome = await withFileSystem({ link: failingOnce(replace) }, () => undo(shop, { id }));
+    const outcome = await withFileSystem({ link: failingOnce(replace) }, () => undo(fixture, { id }));
 
     expect(outcome.outcome).toBe("failed");
-    await shop.journal.close();
-    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "undoing" }], problems: [] });
+    await fixture.journal.close();
+    expect(await readHistory(fixture.stateDir.journal)).toMatchObject({
+      records: [{ state: "undoing" }],
+      problems: [],
+    });
     rmSync(`${parent}.real`, { recursive: true });
   });
 });
 
 test("undo within one file system moves the file itself, not a copy", async () => {
-  const { id, path, file } = await quarantined(shop, "cache");
+  const { id, path, file } = await quarantined(fixture, "cache");
   const { ino } = statSync(file);
-  await undo(shop, { id });
+  await undo(fixture, { id });
   expect(statSync(path).ino).toBe(ino);
 });
 
 test("undo leaves no directory descriptor open", async () => {
-  const { id } = await quarantined(shop, "cache");
-  await undo(shop, { id });
-  expect(heldOpenBelow(shop.caches)).toEqual([]);
+  const { id } = await quarantined(fixture, "cache");
+  await undo(fixture, { id });
+  expect(heldOpenBelow(fixture.caches)).toEqual([]);
 });

@@ -5,30 +5,30 @@ import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 import { quarantined } from "./quarantined.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 describe("undo refuses with a next step", () => {
   test("an empty journal", async () => {
-    expect(await undo(shop, "last")).toEqual({
+    expect(await undo(fixture, "last")).toEqual({
       outcome: "refused",
       refusal: { message: "The journal names no file that is in quarantine.", next: "See unghost history." },
     });
   });
 
   test("an unknown id", async () => {
-    expect(await undo(shop, { id: "x" })).toEqual({
+    expect(await undo(fixture, { id: "x" })).toEqual({
       outcome: "refused",
       refusal: { message: "The journal has no entry x.", next: "See unghost history for the ids there are." },
     });
   });
 
   test("an entry that moved no file", async () => {
-    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
-    expect(await undo(shop, { id })).toMatchObject({
+    const id = valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
+    expect(await undo(fixture, { id })).toMatchObject({
       outcome: "refused",
       id,
       refusal: { next: "See unghost history for entries that can." },
@@ -36,26 +36,26 @@ describe("undo refuses with a next step", () => {
   });
 
   test.each(["refused", undefined] as const)("an entry whose move ended as %s", async (outcome) => {
-    const { path, expected } = await shop.put("cache", "old");
+    const { path, expected } = await fixture.put("cache", "old");
     const before = { ...expected, atimeNs: 0n, mode: 0, uid: 0, gid: 0, sha256: "0".repeat(64) };
     const action = { kind: "quarantine-file", path, before } as const;
-    const id = valueOf(await shop.journal.begin({ ...WHY, action }));
-    if (outcome !== undefined) await shop.journal.done(id, outcome);
+    const id = valueOf(await fixture.journal.begin({ ...WHY, action }));
+    if (outcome !== undefined) await fixture.journal.done(id, outcome);
     const how = outcome === undefined ? "(open)" : "(done, refused)";
 
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       refusal: { message: expect.stringContaining(how), next: "See unghost history for entries that did." },
     });
   });
 
   test("a missing directory, and a file that is not the one that was moved", async () => {
-    const { id, path, file } = await quarantined(shop, "cache");
+    const { id, path, file } = await quarantined(fixture, "cache");
     writeFileSync(file, "other");
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       refusal: { next: "Compare its sha256 with unghost history -o json, and copy it by hand if you trust it." },
     });
     rmSync(dirname(path), { recursive: true });
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       refusal: { next: `Make the directory again and repeat, or take the file from ${file}.` },
     });
   });
@@ -65,22 +65,22 @@ describe("an entry that a newer version wrote", () => {
   const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-9", boot: "boot-1" };
 
   test("is refused with the path of its file, and does not affect other entries", async () => {
-    const { id, path } = await quarantined(shop, "cache");
-    const newer = shop.newId();
+    const { id, path } = await quarantined(fixture, "cache");
+    const newer = fixture.newId();
     const line = JSON.stringify({ event: "painted", id: newer, ...stamp });
-    appendFileSync(shop.stateDir.journal, `damage\n${line}\n`);
+    appendFileSync(fixture.stateDir.journal, `damage\n${line}\n`);
 
-    expect(await undo(shop, { id: newer })).toMatchObject({
+    expect(await undo(fixture, { id: newer })).toMatchObject({
       outcome: "refused",
       refusal: {
         message: expect.stringMatching(`${newer}.*newer version`),
-        next: expect.stringContaining(join(shop.stateDir.quarantine, newer)),
+        next: expect.stringContaining(join(fixture.stateDir.quarantine, newer)),
       },
     });
-    const unknown = await undo(shop, { id: shop.newId() });
+    const unknown = await undo(fixture, { id: fixture.newId() });
     expect(unknown).toMatchObject({ refusal: { message: expect.stringContaining("no entry") } });
     expect(unknown).not.toHaveProperty("id");
-    expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id, path });
-    expect(await undo(shop, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
+    expect(await undo(fixture, "last")).toMatchObject({ outcome: "undone", id, path });
+    expect(await undo(fixture, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
   });
 });

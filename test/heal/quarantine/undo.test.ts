@@ -21,59 +21,59 @@ import { type HealFixture, LAYOUTS, makeHealFixture, STOP, valueOf, WHY } from "
 
 for (const { name, cachesUnder, runs } of LAYOUTS) {
   describe.runIf(runs)(`undo ${name}`, () => {
-    let shop: HealFixture;
+    let fixture: HealFixture;
     beforeEach(async () => {
-      shop = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
+      fixture = await makeHealFixture(cachesUnder === undefined ? {} : { cachesUnder });
     });
-    afterEach(() => shop.remove());
+    afterEach(() => fixture.remove());
 
     async function moved(
       file: string,
       content = file,
     ): Promise<{ readonly id: JournalId; readonly path: string; readonly quarantinedTo: string }> {
-      const { path } = await shop.put(file, content);
+      const { path } = await fixture.put(file, content);
       chmodSync(path, 0o604);
       utimesSync(path, 1_600_000_000.25, 1_500_000_000.5);
       const expected = valueOf(await identifyFile("/", path));
-      const outcome = await quarantineFile(shop, { ...WHY, path, expected });
+      const outcome = await quarantineFile(fixture, { ...WHY, path, expected });
       if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-      return { ...outcome, path, quarantinedTo: join(shop.stateDir.quarantine, outcome.id, file) };
+      return { ...outcome, path, quarantinedTo: join(fixture.stateDir.quarantine, outcome.id, file) };
     }
 
     async function stateOf(id: JournalId): Promise<string | undefined> {
-      return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id)?.state;
+      return (await readHistory(fixture.stateDir.journal)).records.find((record) => record.id === id)?.state;
     }
 
     test("restores the file with its attributes, and leaves nothing behind", async () => {
       const { id, path } = await moved("cache");
 
-      expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
+      expect(await undo(fixture, { id })).toEqual({ outcome: "undone", id, path });
 
       const after = lstatSync(path);
       expect(readFileSync(path, "utf8")).toBe("cache");
       expect([after.mode & 0o7777, after.mtimeMs]).toEqual([0o604, 1_500_000_000_500]);
-      expect(readdirSync(shop.caches)).toEqual(["cache"]);
-      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+      expect(readdirSync(fixture.caches)).toEqual(["cache"]);
+      expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
       expect(await stateOf(id)).toBe("undone");
     });
 
     test("a second undo changes nothing", async () => {
       const { id, path } = await moved("cache");
-      await undo(shop, { id });
-      const lines = readFileSync(shop.stateDir.journal, "utf8");
+      await undo(fixture, { id });
+      const lines = readFileSync(fixture.stateDir.journal, "utf8");
 
-      expect(await undo(shop, { id })).toEqual({ outcome: "already-undone", id, path });
-      expect(readFileSync(shop.stateDir.journal, "utf8")).toBe(lines);
+      expect(await undo(fixture, { id })).toEqual({ outcome: "already-undone", id, path });
+      expect(readFileSync(fixture.stateDir.journal, "utf8")).toBe(lines);
     });
 
     test("`last` undoes the entries in reverse order", async () => {
       const first = await moved("one");
       const second = await moved("two");
-      valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+      valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
 
-      expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id: second.id });
-      expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id: first.id });
-      expect(await undo(shop, "last")).toMatchObject({ outcome: "refused" });
+      expect(await undo(fixture, "last")).toMatchObject({ outcome: "undone", id: second.id });
+      expect(await undo(fixture, "last")).toMatchObject({ outcome: "undone", id: first.id });
+      expect(await undo(fixture, "last")).toMatchObject({ outcome: "refused" });
     });
 
     test.each([
@@ -85,16 +85,16 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       const { id, path, quarantinedTo } = await moved("cache");
       arrange(path);
       const before = lstatSync(path);
-      const lines = readFileSync(shop.stateDir.journal, "utf8");
+      const lines = readFileSync(fixture.stateDir.journal, "utf8");
 
-      const outcome = await undo(shop, { id });
+      const outcome = await undo(fixture, { id });
 
       expect(outcome).toMatchObject({
         outcome: "refused",
         refusal: { message: expect.stringContaining("something newer is there") as unknown },
       });
       expect(lstatSync(path).ino).toBe(before.ino);
-      expect(readFileSync(shop.stateDir.journal, "utf8")).toBe(lines);
+      expect(readFileSync(fixture.stateDir.journal, "utf8")).toBe(lines);
       expect(readFileSync(quarantinedTo, "utf8")).toBe("cache");
       expect(await stateOf(id)).toBe("done");
     });
@@ -107,47 +107,47 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       const { id, quarantinedTo } = await moved("cache");
       change(quarantinedTo);
 
-      expect(await undo(shop, { id })).toMatchObject({
+      expect(await undo(fixture, { id })).toMatchObject({
         outcome: "refused",
         refusal: { message: expect.stringContaining("differs from the file that the journal recorded") as unknown },
       });
-      expect(readdirSync(shop.caches)).toEqual([]);
+      expect(readdirSync(fixture.caches)).toEqual([]);
     });
 
     test("refuses while the directory is missing, and works once it exists again", async () => {
       const { id, path } = await moved("cache");
-      renameSync(shop.caches, `${shop.caches}.away`);
+      renameSync(fixture.caches, `${fixture.caches}.away`);
 
-      expect(await undo(shop, { id })).toMatchObject({
+      expect(await undo(fixture, { id })).toMatchObject({
         outcome: "refused",
         refusal: { message: expect.stringContaining("is gone") as unknown },
       });
 
-      renameSync(`${shop.caches}.away`, shop.caches);
-      expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
+      renameSync(`${fixture.caches}.away`, fixture.caches);
+      expect(await undo(fixture, { id })).toEqual({ outcome: "undone", id, path });
     });
   });
 }
 
 describe("undo messages", () => {
-  let shop: HealFixture;
+  let fixture: HealFixture;
   beforeEach(async () => {
-    shop = await makeHealFixture();
+    fixture = await makeHealFixture();
   });
-  afterEach(() => shop.remove());
+  afterEach(() => fixture.remove());
 
   test("names an entry that does not exist", async () => {
-    expect(await undo(shop, { id: "../../etc" })).toMatchObject({
+    expect(await undo(fixture, { id: "../../etc" })).toMatchObject({
       outcome: "refused",
       refusal: { message: "The journal has no entry ../../etc." },
     });
   });
 
   test("names an entry that cannot be undone", async () => {
-    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
-    await shop.journal.done(id, "healed");
+    const id = valueOf(await fixture.journal.begin({ ...WHY, action: STOP }));
+    await fixture.journal.done(id, "healed");
 
-    expect(await undo(shop, { id })).toMatchObject({
+    expect(await undo(fixture, { id })).toMatchObject({
       outcome: "refused",
       id,
       refusal: { message: expect.stringContaining("(stop-sandbox) cannot be undone") as unknown },
@@ -155,8 +155,8 @@ describe("undo messages", () => {
   });
 
   test("reports that a refused move left nothing to put back", async () => {
-    const { path, expected } = await shop.put("cache", "content");
-    const entry = await shop.journal.begin({
+    const { path, expected } = await fixture.put("cache", "content");
+    const entry = await fixture.journal.begin({
       ...WHY,
       action: {
         kind: "quarantine-file",
@@ -164,9 +164,9 @@ describe("undo messages", () => {
         before: { ...expected, atimeNs: 0n, mode: 0o600, uid: 0, gid: 0, sha256: "0".repeat(64) },
       },
     });
-    await shop.journal.done(valueOf(entry), "refused");
+    await fixture.journal.done(valueOf(entry), "refused");
 
-    expect(await undo(shop, { id: valueOf(entry) })).toMatchObject({
+    expect(await undo(fixture, { id: valueOf(entry) })).toMatchObject({
       outcome: "refused",
       refusal: { message: expect.stringContaining("left nothing in quarantine") as unknown },
     });

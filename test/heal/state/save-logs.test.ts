@@ -18,16 +18,16 @@ import { type SaveLogsRequest, saveLogs } from "../../../src/heal/quarantine/sav
 import { type HealFixture, makeHealFixture, WHY } from "../heal-fixture.ts";
 
 const sandboxId = "f".repeat(64);
-let shop: HealFixture;
+let fixture: HealFixture;
 let pod: string;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  pod = join(shop.caches, "default_web_1234");
+  fixture = await makeHealFixture();
+  pod = join(fixture.caches, "default_web_1234");
   mkdirSync(join(pod, "app"), { recursive: true });
   mkdirSync(join(pod, "sidecar"));
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function write(container: string, name: string, content: string): string {
   const path = join(pod, container, name);
@@ -36,9 +36,9 @@ function write(container: string, name: string, content: string): string {
 }
 
 async function save(logPaths: readonly string[], limits?: SaveLogsRequest["limits"]) {
-  const outcome = await saveLogs(shop, { ...WHY, sandboxId, logPaths, ...(limits !== undefined && { limits }) });
+  const outcome = await saveLogs(fixture, { ...WHY, sandboxId, logPaths, ...(limits !== undefined && { limits }) });
   if (outcome.outcome !== "saved") throw new Error(outcome.refusal.message);
-  return { ...outcome, logs: join(shop.stateDir.quarantine, outcome.id, "logs") };
+  return { ...outcome, logs: join(fixture.stateDir.quarantine, outcome.id, "logs") };
 }
 
 describe("saveLogs", () => {
@@ -60,8 +60,8 @@ describe("saveLogs", () => {
     expect(readFileSync(join(logs, "sidecar", "0.log"), "utf8")).toBe("beside\n");
     expect(readFileSync(app, "utf8")).toBe("current\n");
     expect(saved).toHaveLength(4);
-    await shop.journal.close();
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([
+    await fixture.journal.close();
+    expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([
       { id, state: "done", action: { kind: "save-logs", sandboxId, paths: [app, sidecar] } },
     ]);
   });
@@ -99,7 +99,7 @@ describe("saveLogs", () => {
   });
 
   describe("a log that is a symbolic link", () => {
-    const docker = () => join(shop.caches, "docker", "containers", sandboxId);
+    const docker = () => join(fixture.caches, "docker", "containers", sandboxId);
 
     function dockerLog(content: string): string {
       mkdirSync(docker(), { recursive: true });
@@ -188,9 +188,9 @@ describe("saveLogs", () => {
         "passes through another user's link to a directory",
         () => {
           dockerLog("x");
-          symlinkSync(docker(), join(shop.caches, "theirs"));
-          lchownSync(join(shop.caches, "theirs"), 65534, 65534);
-          return link(join(shop.caches, "theirs", `${sandboxId}-json.log`));
+          symlinkSync(docker(), join(fixture.caches, "theirs"));
+          lchownSync(join(fixture.caches, "theirs"), 65534, 65534);
+          return link(join(fixture.caches, "theirs", `${sandboxId}-json.log`));
         },
       ],
       [
@@ -205,18 +205,18 @@ describe("saveLogs", () => {
     ])("refuses and copies nothing when it %s", async (_, make) => {
       const logPaths = [write("app", "other.log", "of another container"), make()];
 
-      const outcome = await saveLogs(shop, { ...WHY, sandboxId, logPaths });
+      const outcome = await saveLogs(fixture, { ...WHY, sandboxId, logPaths });
 
       expect(outcome).toMatchObject({ outcome: "refused" });
-      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+      expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
     });
   });
 
   test("returns an error when it cannot write", async () => {
     const path = write("app", "0.log", "content");
-    execFileSync("rm", ["-r", shop.stateDir.quarantine]);
+    execFileSync("rm", ["-r", fixture.stateDir.quarantine]);
 
-    const outcome = await saveLogs(shop, { ...WHY, sandboxId, logPaths: [path] });
+    const outcome = await saveLogs(fixture, { ...WHY, sandboxId, logPaths: [path] });
 
     expect(outcome).toMatchObject({ outcome: "failed" });
   });

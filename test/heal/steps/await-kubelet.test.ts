@@ -10,11 +10,11 @@ const POD = { name: "web", namespace: "default", uid: "uid", attempt: 3 };
 const NOT_READY = PodSandboxState.SANDBOX_NOTREADY;
 const SANDBOX = criSandbox(ID, { metadata: POD });
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function successor(attempt: number, state: PodSandboxState = PodSandboxState.SANDBOX_READY): PodSandbox {
   return criSandbox(idOf("b"), { metadata: { ...POD, attempt }, state });
@@ -25,7 +25,7 @@ async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 
   const filters: unknown[] = [];
   const stop = new AbortController();
   if (stopped) stop.abort();
-  const tools = fakeTools(shop, {
+  const tools = fakeTools(fixture, {
     cri: {
       listPodSandbox: (filter) => {
         filters.push(filter);

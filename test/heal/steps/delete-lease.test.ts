@@ -7,11 +7,11 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
 const ID = idOf("a");
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function deleted(node: FakeNode = {}, answer: () => Promise<void> = () => Promise.resolve()) {
   const asked: string[] = [];
@@ -21,9 +21,9 @@ async function deleted(node: FakeNode = {}, answer: () => Promise<void> = () => 
       return answer();
     },
   });
-  const tools = fakeTools(shop, { tools: { containerd }, ...node });
+  const tools = fakeTools(fixture, { tools: { containerd }, ...node });
   return {
-    ...(await journalOf(shop, SANDBOX_STEPS["delete-lease"]({ kind: "delete-lease", leaseId: ID }, FINDING, tools))),
+    ...(await journalOf(fixture, SANDBOX_STEPS["delete-lease"]({ kind: "delete-lease", leaseId: ID }, FINDING, tools))),
     asked,
   };
 }

@@ -8,21 +8,21 @@ import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let networkDir: string;
 let path: string;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  networkDir = join(shop.caches, "cbr0");
+  fixture = await makeHealFixture();
+  networkDir = join(fixture.caches, "cbr0");
   mkdirSync(networkDir);
   path = join(networkDir, "10.88.0.9");
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function dropped(queryMs = DEFAULT_WAITS.queryMs) {
-  const tools = fakeTools(shop, { tools: { waits: { ...DEFAULT_WAITS, queryMs } } });
-  return journalOf(shop, dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, tools));
+  const tools = fakeTools(fixture, { tools: { waits: { ...DEFAULT_WAITS, queryMs } } });
+  return journalOf(fixture, dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, tools));
 }
 
 test.each(["", "\n", "no id\r\neth0"])("quarantines a lease without an owner: %j", async (content) => {
@@ -61,14 +61,14 @@ test.each<readonly [string, () => void]>([
 
 test("keeps the lease when the journal cannot be written", async () => {
   writeFileSync(path, "");
-  await shop.journal.close();
-  const result = await dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, fakeTools(shop));
+  await fixture.journal.close();
+  const result = await dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, fakeTools(fixture));
   expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-refused" }, true]);
 });
 
 test("refuses a lock file that is a link", async () => {
   writeFileSync(path, "");
-  const elsewhere = join(shop.caches, "elsewhere");
+  const elsewhere = join(fixture.caches, "elsewhere");
   symlinkSync(elsewhere, join(networkDir, "lock"));
 
   const { result } = await dropped();

@@ -16,15 +16,15 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 const ID = idOf("a");
 const READY = { state: PodSandboxState.SANDBOX_READY };
 
-let shop: HealFixture;
+let fixture: HealFixture;
 const children: ChildProcess[] = [];
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
-  await shop.remove();
+  await fixture.remove();
 });
 
 interface Started {
@@ -59,7 +59,7 @@ function stepFor({ pid, startedSecondsAfterBoot }: Omit<Started, "isAlive">) {
 }
 
 function toolsFor(node: FakeNode): StepTools {
-  const tools = fakeTools(shop, { ...node, tools: { sleep, ...node.tools } });
+  const tools = fakeTools(fixture, { ...node, tools: { sleep, ...node.tools } });
   return { ...tools, waits: { ...tools.waits, termMs: 500, rollbackMs: 30_000 } };
 }
 
@@ -72,7 +72,7 @@ describe("end-process refuses", () => {
   test.each<readonly [string, string, (started: Started) => FakeNode]>([
     ["its sandbox is Ready", "sandbox-ready", () => ({ sandboxes: [criSandbox(ID, READY)] })],
     ["the process table cannot be read", "processes-unread", () => ({ processes: failed("no /proc") })],
-    ["/proc is another pid namespace's", "foreign-pid-namespace", () => ({ tools: { hostRoot: shop.caches } })],
+    ["/proc is another pid namespace's", "foreign-pid-namespace", () => ({ tools: { hostRoot: fixture.caches } })],
     [
       "it is a shim with more child processes than pause",
       "shim-has-children",
@@ -83,7 +83,7 @@ describe("end-process refuses", () => {
     const processes = { plugins: [plugin(started)] };
 
     const { result, history } = await journalOf(
-      shop,
+      fixture,
       endProcess(stepFor(started), FINDING, toolsFor({ processes, ...node(started) })),
     );
 
@@ -113,7 +113,7 @@ describe("end-process", () => {
     const cri = { listPodSandbox: () => Promise.resolve(sandboxes) };
 
     const { result, history } = await journalOf(
-      shop,
+      fixture,
       endProcess(
         stepFor(started),
         FINDING,
@@ -208,7 +208,7 @@ describe("end-process", () => {
     const started = await start();
 
     const { result, history } = await journalOf(
-      shop,
+      fixture,
       endProcess(stepFor(started), FINDING, toolsFor({ processes: { plugins: [plugin(started)] } })),
     );
 
@@ -293,7 +293,7 @@ describe("waiting for the runtime's rollback", () => {
     let left = readings;
     let seen: ContainerdFacts = { ...always, ...known };
     const facts = {
-      ...fakeTools(shop).facts,
+      ...fakeTools(fixture).facts,
       renew: () => {
         left -= 1;
         if (left <= 0) seen = always;
@@ -321,7 +321,7 @@ describe("waiting for the runtime's rollback", () => {
   });
 
   test("is skipped when the runtime has no readable records", async () => {
-    expect((await ended(fakeTools(shop, { containerdFacts: undefined }).facts)).kind).toBe("done");
+    expect((await ended(fakeTools(fixture, { containerdFacts: undefined }).facts)).kind).toBe("done");
   });
 
   test("ends when the sandbox is listed, because that is a finding of its own", async () => {

@@ -10,11 +10,11 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 const HOLDER = { pid: 2 ** 22 - 1, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
 const SILENT = new RuntimeError("deadline", "Status", "no answer", "");
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 /** Status is not answered before this many calls. */
 async function freed(silentFor: number, node: FakeNode = {}) {
@@ -23,10 +23,10 @@ async function freed(silentFor: number, node: FakeNode = {}) {
     asked += 1;
     return asked > silentFor ? Promise.resolve(StatusResponse.fromPartial({})) : Promise.reject(SILENT);
   };
-  const tools = fakeTools(shop, { ...node, cri: { status, ...node.cri } });
+  const tools = fakeTools(fixture, { ...node, cri: { status, ...node.cri } });
   const waits = { ...tools.waits, queryMs: 50, termMs: 50, ...node.tools?.waits };
   const step = { kind: "free-cni-lock", holders: [HOLDER] } as const;
-  return { ...(await journalOf(shop, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
+  return { ...(await journalOf(fixture, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
 }
 
 const HELD = {

@@ -16,21 +16,21 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 const ID = idOf("a");
 const DEAD = { sandboxes: [criSandbox(ID)] };
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let dir: string;
 let marker: string;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  dir = join(shop.caches, "multus");
+  fixture = await makeHealFixture();
+  dir = join(fixture.caches, "multus");
   marker = join(dir, ID);
   mkdirSync(dir);
   installMultus("4");
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function installMultus(major: string | undefined): void {
-  const bin = join(shop.caches, "bin");
+  const bin = join(fixture.caches, "bin");
   mkdirSync(bin, { recursive: true });
   const content =
     major === undefined ? "4".repeat(100) : `${"\0".repeat(1000)}k8snetworkplumbingwg/multus-cni.v${major}/pkg\0`;
@@ -44,13 +44,13 @@ function confOf(conf: object) {
 }
 
 function mark(node: FakeNode = DEAD, conf: object = MULTUS): Promise<StepResult> {
-  const tools = { conf: confOf(conf), binDirs: [join(shop.caches, "bin")], ...node.tools };
-  return multusMarker({ kind: "multus-marker", sandboxId: ID, dir }, FINDING, fakeTools(shop, { ...node, tools }));
+  const tools = { conf: confOf(conf), binDirs: [join(fixture.caches, "bin")], ...node.tools };
+  return multusMarker({ kind: "multus-marker", sandboxId: ID, dir }, FINDING, fakeTools(fixture, { ...node, tools }));
 }
 
 async function history() {
-  await shop.journal.close();
-  return (await readHistory(shop.stateDir.journal)).records;
+  await fixture.journal.close();
+  return (await readHistory(fixture.stateDir.journal)).records;
 }
 
 test("multus-marker is written for a dead sandbox of thin multus, after the journal entry", async () => {
@@ -70,12 +70,12 @@ describe("the multus binary is searched in each plugin directory", () => {
   const markWith = (...dirs: readonly string[]) => mark({ ...DEAD, tools: { binDirs: dirs } });
   let first: string;
   beforeEach(() => {
-    first = join(shop.caches, "first");
+    first = join(fixture.caches, "first");
     mkdirSync(first);
   });
 
   test("through a symbolic link", async () => {
-    symlinkSync(join(shop.caches, "bin", "multus"), join(first, "multus"));
+    symlinkSync(join(fixture.caches, "bin", "multus"), join(first, "multus"));
     expect((await markWith(first)).kind).toBe("done");
   });
 
@@ -91,7 +91,7 @@ describe("the multus binary is searched in each plugin directory", () => {
     ],
   ])("in the next one when the first %s", async (_, fill) => {
     fill(join(first, "multus"));
-    expect((await markWith(first, join(shop.caches, "bin"))).kind).toBe("done");
+    expect((await markWith(first, join(fixture.caches, "bin"))).kind).toBe("done");
   });
 });
 
@@ -121,7 +121,7 @@ describe("multus-marker refuses", () => {
   });
 
   test("without a CNI configuration", async () => {
-    const tools = fakeTools(shop, { ...DEAD, tools: { conf: undefined, binDirs: [join(shop.caches, "bin")] } });
+    const tools = fakeTools(fixture, { ...DEAD, tools: { conf: undefined, binDirs: [join(fixture.caches, "bin")] } });
     const result = await multusMarker({ kind: "multus-marker", sandboxId: ID, dir }, FINDING, tools);
     expect([result, existsSync(marker)]).toEqual([{ kind: "unneeded" }, false]);
   });
@@ -136,19 +136,19 @@ describe("multus-marker refuses", () => {
   });
 
   test("to follow a symbolic link at the path", async () => {
-    const elsewhere = join(shop.caches, "elsewhere");
+    const elsewhere = join(fixture.caches, "elsewhere");
     symlinkSync(elsewhere, marker);
     expect([await mark(), existsSync(elsewhere)]).toEqual([{ kind: "unneeded" }, false]);
   });
 
   test("when the marker cannot be written", async () => {
-    dir = join(shop.caches, "missing");
+    dir = join(fixture.caches, "missing");
     expect(await mark()).toMatchObject({ kind: "refused", code: "marker-not-written" });
     expect(await history()).toMatchObject([{ outcome: "refused" }]);
   });
 
   test("when the journal cannot be written", async () => {
-    await shop.journal.close();
+    await fixture.journal.close();
     expect([await mark(), existsSync(marker)]).toMatchObject([{ kind: "refused", code: "journal-refused" }, false]);
   });
 });
@@ -175,7 +175,7 @@ describe("at the end of the action, the marker", () => {
   });
 
   test("and its open entry stay when the directory is not trusted any more", async () => {
-    const moved = join(shop.caches, "moved");
+    const moved = join(fixture.caches, "moved");
     const replace = () => {
       renameSync(dir, moved);
       symlinkSync(moved, dir);

@@ -25,22 +25,22 @@ function bytesOf(config: object): string {
 
 type Health = Parameters<typeof quarantineStep>[0]["health"];
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function put(name: string, content: string): string {
-  const path = join(shop.caches, name);
+  const path = join(fixture.caches, name);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
   return path;
 }
 
 function quarantined(path: string, health: Health, node: FakeNode = {}) {
-  const tools = fakeTools(shop, node);
-  return journalOf(shop, quarantineStep({ kind: "quarantine-file", path, health }, FINDING, tools));
+  const tools = fakeTools(fixture, node);
+  return journalOf(fixture, quarantineStep({ kind: "quarantine-file", path, health }, FINDING, tools));
 }
 
 describe("quarantine-file moves a broken file of a dead sandbox", () => {
@@ -103,8 +103,12 @@ describe("quarantine-file keeps a broken file", () => {
 
   test("when the journal cannot be written", async () => {
     const path = put(RESULT, "");
-    await shop.journal.close();
-    const result = await quarantineStep({ kind: "quarantine-file", path, health: "empty" }, FINDING, fakeTools(shop));
+    await fixture.journal.close();
+    const result = await quarantineStep(
+      { kind: "quarantine-file", path, health: "empty" },
+      FINDING,
+      fakeTools(fixture),
+    );
     expect([result, existsSync(path)]).toMatchObject([
       { kind: "refused", code: "file-refused", reason: expect.stringContaining("journal") },
       true,
@@ -117,7 +121,7 @@ describe("quarantine-file keeps a broken file", () => {
   });
 
   test("when it is a link", async () => {
-    const path = join(shop.caches, ID);
+    const path = join(fixture.caches, ID);
     symlinkSync("/etc/hostname", path);
     expect((await quarantined(path, "empty")).result).toMatchObject({ kind: "refused", code: "file-refused" });
   });

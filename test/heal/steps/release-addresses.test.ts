@@ -21,18 +21,18 @@ const LEFT = sandboxId("f".repeat(64));
 const POD = "a".repeat(64);
 const POD_ADDRESS = "10.88.0.2";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let lease: { network: string; path: string; address: string; interfaceName: string };
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
   lease = { network: "cbr0", path: leaseOf("10.88.0.9"), address: "10.88.0.9", interfaceName: "eth0" };
   put(lease.path, `${LEFT}\r\neth0`);
   put(leaseOf(POD_ADDRESS), `${POD}\r\neth0`);
   install("host-local", `grep -l "^$CNI_CONTAINERID" ${dirname(lease.path)}/* | xargs -r rm`);
 });
 
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 test("host-local's DEL releases the addresses of the sandbox and no others", async () => {
   const { result, history } = await release([lease]);
@@ -63,7 +63,7 @@ test.each([
   ["10.88.0.9", "10.0.0.0/24"],
   ["fd00:10:88::9", "fd00::/64"],
 ])("calls host-local with a subnet of the address family of %s", async (address, subnet) => {
-  const config = join(shop.caches, "config");
+  const config = join(fixture.caches, "config");
   lease = { ...lease, address, path: leaseOf(address) };
   put(lease.path, `${LEFT}\r\neth0`);
   install("host-local", `cat > ${config}; rm ${lease.path}`);
@@ -176,7 +176,7 @@ test("does not call host-local when the cached chain released the address", asyn
 
 test("does not run a cached chain that other users may write", async () => {
   cacheResult([{ type: "bridge" }]);
-  chmodSync(join(shop.caches, "results"), 0o777);
+  chmodSync(join(fixture.caches, "results"), 0o777);
   install("bridge", `rm ${lease.path}`);
 
   expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
@@ -184,7 +184,7 @@ test("does not run a cached chain that other users may write", async () => {
 
 test("does not run a cached chain behind a symbolic link", async () => {
   cacheResult([{ type: "bridge" }]);
-  const path = `${shop.caches}/results/cbr0-${LEFT}-eth0`;
+  const path = `${fixture.caches}/results/cbr0-${LEFT}-eth0`;
   renameSync(path, `${path}.real`);
   symlinkSync(`${path}.real`, path);
   install("bridge", `rm ${lease.path}`);
@@ -195,7 +195,10 @@ test("does not run a cached chain behind a symbolic link", async () => {
 test("searches the cached chain in each cache directory", async () => {
   cacheResult([{ type: "bridge" }]);
   install("bridge", `rm ${lease.path}`);
-  const directories = { binDirs: [join(shop.caches, "bin")], cniCacheDirs: [join(shop.caches, "none"), shop.caches] };
+  const directories = {
+    binDirs: [join(fixture.caches, "bin")],
+    cniCacheDirs: [join(fixture.caches, "none"), fixture.caches],
+  };
 
   expect((await release([lease], { tools: directories })).result).toMatchObject({
     kind: "done",
@@ -225,22 +228,22 @@ test("stops at the first address that cannot be released", async () => {
 
 async function release(leases: readonly (typeof lease)[], node: FakeNode = {}) {
   const step = { kind: "release-addresses", sandboxId: LEFT, leases } as const;
-  return await journalOf(shop, releaseAddresses(step, FINDING, tools(node)));
+  return await journalOf(fixture, releaseAddresses(step, FINDING, tools(node)));
 }
 
 /** A node on which one pod runs. */
 function tools(node: FakeNode): StepTools {
   const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip: POD_ADDRESS } } });
-  return fakeTools(shop, {
+  return fakeTools(fixture, {
     sandboxes: [criSandbox(POD, { state: PodSandboxState.SANDBOX_READY })],
     cri: { podSandboxStatus: () => Promise.resolve(status) },
-    tools: { binDirs: [join(shop.caches, "bin")], cniCacheDirs: [shop.caches] },
+    tools: { binDirs: [join(fixture.caches, "bin")], cniCacheDirs: [fixture.caches] },
     ...node,
   });
 }
 
 function leaseOf(address: string): string {
-  return `${shop.caches}/networks/cbr0/${address}`;
+  return `${fixture.caches}/networks/cbr0/${address}`;
 }
 
 function put(path: string, content: string): void {
@@ -250,11 +253,11 @@ function put(path: string, content: string): void {
 
 function cacheResult(plugins: readonly object[], result: object = {}): void {
   const config = Buffer.from(JSON.stringify({ cniVersion: "1.0.0", name: "cbr0", plugins })).toString("base64");
-  put(`${shop.caches}/results/cbr0-${LEFT}-eth0`, JSON.stringify({ kind: "cniCacheV1", config, result }));
+  put(`${fixture.caches}/results/cbr0-${LEFT}-eth0`, JSON.stringify({ kind: "cniCacheV1", config, result }));
 }
 
 function install(type: string, onDel: string): void {
-  const path = join(shop.caches, "bin", type);
+  const path = join(fixture.caches, "bin", type);
   put(path, `#!/bin/sh\n${onDel}\n`);
   chmodSync(path, 0o755);
 }

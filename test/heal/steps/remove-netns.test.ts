@@ -7,17 +7,17 @@ import { recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let path: string;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  path = join(shop.caches, "cni-a");
+  fixture = await makeHealFixture();
+  path = join(fixture.caches, "cni-a");
   writeFileSync(path, "");
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
-  await shop.remove();
+  await fixture.remove();
 });
 
 function inodeOf(file: string): bigint {
@@ -25,7 +25,7 @@ function inodeOf(file: string): bigint {
 }
 
 function removed(node: FakeNode = {}, inode?: bigint) {
-  return journalOf(shop, removeNetns({ kind: "remove-netns", path, inode }, FINDING, fakeTools(shop, node)));
+  return journalOf(fixture, removeNetns({ kind: "remove-netns", path, inode }, FINDING, fakeTools(fixture, node)));
 }
 
 test("removes a leaked file, and journals it", async () => {
@@ -38,12 +38,12 @@ test("removes a leaked file, and journals it", async () => {
 
 test("removes a leaked file on a node that is mounted at another root", async () => {
   const step = { kind: "remove-netns", path: "/cni-a", inode: undefined } as const;
-  const tools = fakeTools(shop, { tools: { hostRoot: shop.caches } });
+  const tools = fakeTools(fixture, { tools: { hostRoot: fixture.caches } });
   expect([(await removeNetns(step, FINDING, tools)).kind, existsSync(path)]).toEqual(["done", false]);
 });
 
 test("needs nothing when the file is gone", async () => {
-  path = join(shop.caches, "cni-gone");
+  path = join(fixture.caches, "cni-gone");
   expect((await removed()).result).toEqual({ kind: "unneeded" });
 });
 
@@ -68,7 +68,7 @@ test.each<readonly [string, () => void]>([
   ["a directory", () => mkdirSync(path)],
   ["a link", () => symlinkSync("/proc/self/ns/net", path)],
 ])("refuses when the path is %s", async (_, make) => {
-  path = join(shop.caches, "cni-odd");
+  path = join(fixture.caches, "cni-odd");
   make();
   expect((await removed()).result).toMatchObject({ kind: "refused", code: "not-a-namespace" });
   expect(lstatSync(path).isFile()).toBe(false);
@@ -93,14 +93,14 @@ test("reports an error when it cannot remove the file", async () => {
 
 /** A fake umount(8): a script that gets the path as its last argument. */
 function fakeUmount(script: string): void {
-  const bin = join(shop.caches, "bin");
+  const bin = join(fixture.caches, "bin");
   mkdirSync(bin);
   writeFileSync(join(bin, "umount"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   vi.stubEnv("PATH", `${bin}:${process.env["PATH"]}`);
 }
 
 test("unmounts a namespace before it removes its file", async () => {
-  const seen = join(shop.caches, "seen");
+  const seen = join(fixture.caches, "seen");
   fakeUmount(`test -f "$2" && echo "$@" > ${seen}`);
 
   const { result } = await removed({}, inodeOf(path));

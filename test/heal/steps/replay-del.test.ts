@@ -11,18 +11,18 @@ const ID = idOf("a");
 const ADDRESS = "10.88.0.9";
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 let path: string;
 let called: string;
 
 beforeEach(async () => {
-  shop = await makeHealFixture();
-  path = join(shop.caches, `results/cbr0-${ID}-eth0`);
-  called = join(shop.caches, "called");
+  fixture = await makeHealFixture();
+  path = join(fixture.caches, `results/cbr0-${ID}-eth0`);
+  called = join(fixture.caches, "called");
   cache([{ type: "bridge" }]);
   install("bridge", `echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME" > ${called}`);
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 function put(file: string, content: string): void {
   mkdirSync(dirname(file), { recursive: true });
@@ -30,7 +30,7 @@ function put(file: string, content: string): void {
 }
 
 function install(type: string, onDel: string): void {
-  const plugin = join(shop.caches, "bin", type);
+  const plugin = join(fixture.caches, "bin", type);
   put(plugin, `#!/bin/sh\n${onDel}\n`);
   chmodSync(plugin, 0o755);
 }
@@ -42,8 +42,8 @@ function cache(plugins: readonly object[], more: object = {}): void {
 }
 
 function replayed(node: FakeNode = {}) {
-  const tools = fakeTools(shop, { ...node, tools: { binDirs: [join(shop.caches, "bin")], ...node.tools } });
-  return journalOf(shop, replayCachedDel({ kind: "replay-del", path, sandboxId: ID }, FINDING, tools));
+  const tools = fakeTools(fixture, { ...node, tools: { binDirs: [join(fixture.caches, "bin")], ...node.tools } });
+  return journalOf(fixture, replayCachedDel({ kind: "replay-del", path, sandboxId: ID }, FINDING, tools));
 }
 
 /** One other pod runs with this address. */
@@ -81,7 +81,7 @@ test.each<readonly [string, () => void]>([
   [
     "whose file name is not that of a result",
     () => {
-      path = join(shop.caches, "results/odd");
+      path = join(fixture.caches, "results/odd");
       cache([{ type: "bridge" }]);
     },
   ],
@@ -95,7 +95,7 @@ test.each<readonly [string, () => void]>([
   [
     "that is gone",
     () => {
-      path = join(shop.caches, `results/cbr0-${ID}-eth9`);
+      path = join(fixture.caches, `results/cbr0-${ID}-eth9`);
     },
   ],
 ])("calls nothing from a record %s", async (_, change) => {

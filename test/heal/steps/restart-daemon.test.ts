@@ -35,18 +35,18 @@ const KUBELET = { kubelet: { pid: 1, startedSecondsAfterBoot: 1 } };
 
 const HANG_GUARD_MS = 60_000;
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 /** The last probe's answer stays. */
 async function restarted(probes: readonly (MultusDaemon | undefined)[], node: FakeNode = {}, containers = [RUNNING]) {
   const stopped: string[] = [];
   const pauses: number[] = [];
   let probed = 0;
-  const tools = fakeTools(shop, {
+  const tools = fakeTools(fixture, {
     sandboxes: [READY],
     processes: KUBELET,
     ...node,
@@ -66,7 +66,7 @@ async function restarted(probes: readonly (MultusDaemon | undefined)[], node: Fa
   const sleep = (milliseconds: number) => Promise.resolve(pauses.push(milliseconds));
   const waits = { ...tools.waits, socketMs: probes.at(-1)?.state === "answers" ? HANG_GUARD_MS : 50 };
   const step = restartDaemon(STEP, FINDING, { ...tools, sleep, waits }, probe);
-  return { ...(await journalOf(shop, step)), stopped, probed, pauses };
+  return { ...(await journalOf(fixture, step)), stopped, probed, pauses };
 }
 
 describe("restart-daemon", () => {
@@ -138,7 +138,7 @@ describe("restart-daemon", () => {
     ["no process that provably listens", { socket: SILENT.socket, state: "silent" }],
   ] satisfies readonly (readonly [string, MultusDaemon])[])("refuses %s, even at the last probe", async (_, other) => {
     for (const probes of [[other], [SILENT, SILENT, other]]) {
-      const result = await restartDaemon(STEP, FINDING, fakeTools(shop), () =>
+      const result = await restartDaemon(STEP, FINDING, fakeTools(fixture), () =>
         Promise.resolve(probes.length > 1 ? probes.shift() : probes[0]),
       );
       expect(result).toMatchObject({ kind: "refused", code: "daemon-not-proven" });
@@ -146,7 +146,7 @@ describe("restart-daemon", () => {
   });
 
   test("refuses when /proc shows another pid namespace", async () => {
-    const result = await restartDaemon(STEP, FINDING, fakeTools(shop, { tools: { hostRoot: shop.caches } }), () =>
+    const result = await restartDaemon(STEP, FINDING, fakeTools(fixture, { tools: { hostRoot: fixture.caches } }), () =>
       Promise.reject(new Error("unexpected probe")),
     );
     expect(result).toMatchObject({
@@ -157,16 +157,16 @@ describe("restart-daemon", () => {
   });
 
   test("needs nothing when multus has no daemon", async () => {
-    expect(await POD_STEPS["restart-daemon"](STEP, FINDING, fakeTools(shop))).toEqual({ kind: "unneeded" });
+    expect(await POD_STEPS["restart-daemon"](STEP, FINDING, fakeTools(fixture))).toEqual({ kind: "unneeded" });
   });
 
   test("probes the socket to see whether the daemon answers", async () => {
-    const socket = join(shop.caches, "multus.sock");
+    const socket = join(fixture.caches, "multus.sock");
     const server = createServer().listen(socket);
     await once(server, "listening");
     const conf = { multus: { socket } } as unknown as CniConfig;
     try {
-      const result = await restartDaemon({ ...STEP, socket }, FINDING, fakeTools(shop, { tools: { conf } }));
+      const result = await restartDaemon({ ...STEP, socket }, FINDING, fakeTools(fixture, { tools: { conf } }));
       // It is silent, and no process is proven to hold it. Only a socket of root is probed.
       expect(result).toMatchObject(
         process.getuid?.() === 0 ? { kind: "refused", code: "daemon-not-proven" } : { kind: "unneeded" },

@@ -6,16 +6,16 @@ import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { FINDING, type HealFixture, makeHealFixture, STOP } from "../heal-fixture.ts";
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 async function taken(change: () => Promise<StepResult>) {
-  const result = await journaled(shop, FINDING, STOP, change);
-  await shop.journal.close();
-  return { result, history: (await readHistory(shop.stateDir.journal)).records };
+  const result = await journaled(fixture, FINDING, STOP, change);
+  await fixture.journal.close();
+  return { result, history: (await readHistory(fixture.stateDir.journal)).records };
 }
 
 describe("the journal records how a change ended", () => {
@@ -66,7 +66,7 @@ describe("the journal records how a change ended", () => {
 
   test("an internal error leaves the entry open for the next run", async () => {
     await expect(taken(() => Promise.reject(new TypeError("a mistake")))).rejects.toThrow("a mistake");
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
+    expect((await readHistory(fixture.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
   });
 });
 
@@ -74,7 +74,7 @@ const NO_KUBELET = reason("no-kubelet", "why");
 const STILL_THERE = reason("pod-still-there", "why");
 
 test("a refusal contains the id of its journal entry, if any", () => {
-  const id = shop.newId();
+  const id = fixture.newId();
   expect(refused(NO_KUBELET, id)).toEqual({ kind: "refused", code: "no-kubelet", reason: "why", journalId: id });
   expect(refused(NO_KUBELET)).not.toHaveProperty("journalId");
 });
@@ -85,10 +85,10 @@ test("a failure contains the runtime's text only when the runtime returned one",
 });
 
 test("nothing is changed when the journal cannot be written", async () => {
-  await shop.journal.close();
+  await fixture.journal.close();
   let isChanged = false;
 
-  const result = await journaled(shop, FINDING, STOP, () => {
+  const result = await journaled(fixture, FINDING, STOP, () => {
     isChanged = true;
     return Promise.resolve({ kind: "done" });
   });

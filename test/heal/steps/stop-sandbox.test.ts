@@ -20,11 +20,11 @@ const ID = idOf("a");
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 const DEAD = { sandboxes: [criSandbox(ID)] };
 
-let shop: HealFixture;
+let fixture: HealFixture;
 beforeEach(async () => {
-  shop = await makeHealFixture();
+  fixture = await makeHealFixture();
 });
-afterEach(() => shop.remove());
+afterEach(() => fixture.remove());
 
 const STEPS = [
   [
@@ -52,13 +52,13 @@ function toolsFor(node: FakeNode, held = false) {
     return objection === undefined ? "gone" : { held: objection };
   };
   const cri = { stopPodSandbox: called("stop"), removePodSandbox: called("remove"), ...node.cri };
-  return { calls, tools: fakeTools(shop, { ...node, cri, tools: { turn, removeVerified, ...node.tools } }) };
+  return { calls, tools: fakeTools(fixture, { ...node, cri, tools: { turn, removeVerified, ...node.tools } }) };
 }
 
 test.each(STEPS)("%s handles a dead sandbox, and journals it", async (name, step) => {
   const { calls, tools } = toolsFor(DEAD);
 
-  const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+  const { result, history } = await journalOf(fixture, step(ID, FINDING, tools));
 
   expect([result.kind, calls]).toEqual(["done", [`${name} ${ID}`]]);
   expect(history).toMatchObject([{ action: { kind: `${name}-sandbox`, sandboxId: ID }, outcome: "healed" }]);
@@ -75,7 +75,7 @@ test.each(STEPS.flatMap(([name, step]) => ALIVE.map(([why, node]) => [name, why,
   async (_name, _why, step, node) => {
     const { calls, tools } = toolsFor(node);
 
-    const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+    const { result, history } = await journalOf(fixture, step(ID, FINDING, tools));
 
     expect([result, history, calls]).toMatchObject([{ kind: "refused", code: "not-dead" }, [], []]);
   },
@@ -89,7 +89,7 @@ test.each(STEPS)("%s needs nothing when the sandbox is gone", async (_, step) =>
 test.each(STEPS)("%s waits when it does not get its turn", async (_, step) => {
   const { calls, tools } = toolsFor(DEAD, true);
 
-  const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+  const { result, history } = await journalOf(fixture, step(ID, FINDING, tools));
 
   expect([result, calls]).toMatchObject([{ kind: "held", code: "interrupted" }, []]);
   expect(history).toMatchObject([{ outcome: "skipped" }]);
@@ -97,10 +97,10 @@ test.each(STEPS)("%s waits when it does not get its turn", async (_, step) => {
 
 test("remove refuses when the logs of the containers cannot be saved", async () => {
   const container = criContainer(ID);
-  const { path } = await shop.put("0.log", "last words");
+  const { path } = await fixture.put("0.log", "last words");
   const logPaths = new Map([[container.id, path]]);
   const { calls, tools } = toolsFor({ ...DEAD, containers: [container], tools: { logPaths } });
-  await shop.journal.close();
+  await fixture.journal.close();
 
   const result = await removeSandbox(ID, FINDING, tools);
 
@@ -109,7 +109,7 @@ test("remove refuses when the logs of the containers cannot be saved", async () 
 
 test("remove asks the runtime only once the saved logs and their directories are on the disk", async () => {
   const container = criContainer(ID);
-  const { path } = await shop.put("0.log", "last words");
+  const { path } = await fixture.put("0.log", "last words");
   const order: string[] = [];
   const { tools } = toolsFor({
     ...DEAD,
@@ -147,7 +147,7 @@ describe.each(STEPS)("%s: while the call waits for its turn", (name, step) => {
       processes: () => fakeFacts(node).processes(),
     };
     const cri = { ...tools.cri, podSandboxState: () => Promise.resolve(undefined) };
-    return { ...(await journalOf(shop, step(ID, FINDING, { ...tools, facts, cri }))), calls };
+    return { ...(await journalOf(fixture, step(ID, FINDING, { ...tools, facts, cri }))), calls };
   }
 
   test.each(ALIVE)("the sandbox %s, and nothing is called", async (_why, node) => {
@@ -177,14 +177,14 @@ describe.each(STEPS)("%s: while the call waits for its turn", (name, step) => {
 
 test("remove requests log paths that the scan did not read", async () => {
   const container = criContainer(ID);
-  const { path } = await shop.put("0.log", "last words");
+  const { path } = await fixture.put("0.log", "last words");
   const status = ContainerStatusResponse.fromPartial({ status: { logPath: path } });
   const cri = { containerStatus: () => Promise.resolve(status) };
   const { tools } = toolsFor({ ...DEAD, containers: [container], cri });
 
-  const { result, history } = await journalOf(shop, removeSandbox(ID, FINDING, tools));
+  const { result, history } = await journalOf(fixture, removeSandbox(ID, FINDING, tools));
 
-  expect(result).toMatchObject({ kind: "done", logsSavedTo: join(shop.stateDir.quarantine, history[0]?.id ?? "") });
+  expect(result).toMatchObject({ kind: "done", logsSavedTo: join(fixture.stateDir.quarantine, history[0]?.id ?? "") });
   expect(history.map(({ action }) => action.kind)).toEqual(["save-logs", "remove-sandbox"]);
 });
 
@@ -195,7 +195,7 @@ test.each<readonly [string, Parameters<typeof ContainerStatusResponse.fromPartia
   const cri = { containerStatus: () => Promise.resolve(ContainerStatusResponse.fromPartial(status)) };
   const { tools } = toolsFor({ ...DEAD, containers: [criContainer(ID)], cri });
 
-  const { result, history } = await journalOf(shop, removeSandbox(ID, FINDING, tools));
+  const { result, history } = await journalOf(fixture, removeSandbox(ID, FINDING, tools));
 
   expect([result.kind, "logsSavedTo" in result]).toEqual(["done", false]);
   expect(history.map(({ action }) => action.kind)).toEqual(["remove-sandbox"]);
@@ -206,7 +206,7 @@ test.each<readonly [string, string, RemovalVerifier]>([
   ["when the removal fails", "failed", () => Promise.resolve("listed")],
 ])("remove reports no directory of saved logs %s", async (_, kind, removeVerified) => {
   const container = criContainer(ID);
-  const { path } = await shop.put("0.log", "last words");
+  const { path } = await fixture.put("0.log", "last words");
   if (kind === "done") rmSync(path);
   const tools = { logPaths: new Map([[container.id, path]]), removeVerified };
 
