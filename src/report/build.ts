@@ -44,7 +44,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .map(({ sandboxId, pod, reason: { code, text } }) => ({ sandboxId, pod, reason: text, code }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problemsIn(snapshot),
-    advice: [...diagnosis.advice],
+    advice: diagnosis.advice,
   };
 }
 
@@ -55,11 +55,11 @@ export function reportedFinding(found: Finding, view: NodeView): ReportedFinding
     id,
     class: classId,
     severity,
-    subject: { ...subject },
+    subject,
     summary,
-    evidence: [...evidence],
-    blocks: [...blocks],
-    treatment: { ...treatment, steps: [...treatment.steps] },
+    evidence,
+    blocks,
+    treatment,
     ...impactOf(found, view),
   };
 }
@@ -103,7 +103,7 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
       code,
       journalId,
       logsSavedTo,
-      undo: undo && [...undo],
+      undo,
       seconds,
     })),
     remaining: report.findings.map(({ id }) => id),
@@ -250,7 +250,7 @@ function impactOf(
     kind: kindOf(finding),
     since: since?.at.toISOString(),
     sinceSource: since?.source,
-    ...(pods.length === 0 ? {} : { blockedPods: pods.map((pod) => ({ ...pod })) }),
+    ...(pods.length === 0 ? {} : { blockedPods: pods }),
     ...(addresses === 0 ? {} : { blockedAddresses: addresses }),
   };
 }

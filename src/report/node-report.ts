@@ -181,7 +181,13 @@ export const NodeReportSchema = v.object({
   remaining: v.optional(v.array(v.string())),
 });
 
-export type NodeReport = v.InferOutput<typeof NodeReportSchema>;
-export type ReportedAction = v.InferOutput<typeof ActionSchema>;
+type Frozen<T> = T extends readonly (infer One)[]
+  ? readonly Frozen<One>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Frozen<T[Key]> }
+    : T;
+
+export type NodeReport = Frozen<v.InferOutput<typeof NodeReportSchema>>;
+export type ReportedAction = NonNullable<NodeReport["actions"]>[number];
 export type ReportedFinding = NodeReport["findings"][number];
 export type ReportedPending = NonNullable<NodeReport["pending"]>[number];

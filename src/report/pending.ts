@@ -2,10 +2,6 @@ import type { Pending, PodCreation, WaitsFor } from "../evidence/pending.ts";
 import { durationInWords, printable } from "../host/text.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 
-/** Also in the read-only form of the status page. */
-type Shown = Omit<Readonly<ReportedPending>, "reported"> & {
-  readonly reported: readonly Readonly<ReportedPending["reported"][number]>[];
-};
 type ReportedCreation = NonNullable<NodeReport["podCreation"]>;
 
 export function reportedPending({
@@ -18,7 +14,7 @@ export function reportedPending({
 }: Pending): ReportedPending {
   return {
     ...rest,
-    pod: pod && { ...pod },
+    pod,
     since: since.toISOString(),
     waitsFor: waitsFor === undefined ? undefined : flat(waitsFor),
     reported: reported.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() })),
@@ -33,28 +29,22 @@ function flat(waitsFor: WaitsFor): NonNullable<ReportedPending["waitsFor"]> {
 export function reportedCreation({ able, lastSuccess, lastFailure, blockedPods }: PodCreation): ReportedCreation {
   return {
     able,
-    ...(lastSuccess === undefined
-      ? {}
-      : { lastSuccess: { at: lastSuccess.at.toISOString(), pod: { ...lastSuccess.pod } } }),
-    lastFailure: lastFailure === undefined ? undefined : reportedFailure(lastFailure),
-    blockedPods: blockedPods.map((pod) => ({ ...pod })),
+    lastSuccess: lastSuccess && { at: lastSuccess.at.toISOString(), pod: lastSuccess.pod },
+    lastFailure: lastFailure && reportedFailure(lastFailure),
+    blockedPods,
   };
 }
 
 function reportedFailure({ at, pod, ...rest }: NonNullable<PodCreation["lastFailure"]>) {
-  return {
-    ...rest,
-    at: at?.toISOString(),
-    pod: pod && { ...pod },
-  };
+  return { ...rest, at: at?.toISOString(), pod };
 }
 
 /** By reason and pod, because the runtime's list has no stable order. */
-export function pendingKey({ reason, pod, sandboxId }: Shown): string {
+export function pendingKey({ reason, pod, sandboxId }: ReportedPending): string {
   return `${reason} ${podWords(pod)} ${sandboxId ?? ""}`;
 }
 
-export function podWords(pod: Shown["pod"]): string {
+export function podWords(pod: ReportedPending["pod"]): string {
   return pod === undefined ? "" : `${pod.namespace}/${pod.name}`;
 }
 
@@ -71,7 +61,7 @@ const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
 };
 
 /** `default/web-0: sandbox creation in flight for 2m, waits for pid 12 (multus-shim); becomes a finding in 8m` */
-export function pendingLine(pending: Shown, observedAt: string): string {
+export function pendingLine(pending: ReportedPending, observedAt: string): string {
   const { reason, pod, since, waitsFor, reported, becomesFindingAt } = pending;
   const now = Date.parse(observedAt);
   const subject = pod === undefined ? "" : `${podWords(pod)}: `;
