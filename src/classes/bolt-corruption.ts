@@ -18,21 +18,18 @@ export const boltCorruption: FailureClass = {
       text: "panic: invalid page type: <n>: <n>",
       pattern: /invalid page type: \d/,
       unless: etcd,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "panic: freepages: failed to get all reachable pages (…)",
       pattern: /freepages: failed to get all reachable pages/,
       unless: etcd,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "panic: assertion failed: Page expected to be: <n>, but self identifies as <n>",
       pattern: /page expected to be: \d{1,20}, but self identifies as/,
       unless: etcd,
-      level: "cause",
       confidence: 0.95,
     },
     {
@@ -40,14 +37,12 @@ export const boltCorruption: FailureClass = {
       pattern: /slice bounds out of range|unexpected fault address|invalid freelist page/,
       within: /bbolt|boltdb|meta\.db|metadata\.v1\.bolt/,
       unless: etcd,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "io.containerd.metadata.v1.bolt … invalid database",
       pattern:
         /(?:metadata\.v1\.bolt|meta\.db)[^]{0,200}?(?:invalid database|structure needs cleaning|checksum error|input\/output error)/,
-      level: "cause",
       confidence: 0.9,
     },
   ],

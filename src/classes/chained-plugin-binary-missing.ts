@@ -22,14 +22,12 @@ export const chainedPluginBinaryMissing: FailureClass = {
     {
       text: 'plugin type="<t>" name="<t>" failed (delete): failed to find plugin "<t>" in path [<dirs>]',
       pattern: /failed to find plugin \S{1,80} in path/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'failed to find plugin "<t>" … (cut)',
       pattern: /failed to find plugi/,
       within: cniContext,
-      level: "cause",
       confidence: 0.8,
     },
     {
@@ -37,7 +35,6 @@ export const chainedPluginBinaryMissing: FailureClass = {
       pattern:
         /fork\/exec \S{0,200}\/(?:cni|bin)\/\S{1,80}: (?:no such file or directory|exec format error|permission denied)/,
       within: cniContext,
-      level: "cause",
       confidence: 0.8,
     },
     {

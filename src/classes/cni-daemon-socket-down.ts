@@ -34,27 +34,23 @@ export const cniDaemonSocketDown: FailureClass = {
       text: "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory",
       pattern: /kube-ovn-daemon\.sock|antrea\/cni\.sock|ovn-cni-server\.sock|spiderpool\.sock: connect/,
       unless: /server_socket is required|listen(?:ing)? on/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'RPC failed; Post "http://dummy/api/v1/del": … / failed to send CNI request: Post "http://dummy/": …',
       pattern: /post http:\/\/dummy|rpc failed; (?:post|request)|failed to send cni request/,
       unless: /multus\.sock/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "del cmd: error received from DelNetwork gRPC call: … dial tcp 127.0.0.1:50051: connect: connection refused",
       pattern: /(?:add|del)network grpc call|127\.0\.0\.1:50051/,
       unless: /probe/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "could not remove grpc wire: … 127.0.0.1:51111 …",
       pattern: /could not remove grpc wire|127\.0\.0\.1:51111/,
-      level: "cause",
       confidence: 0.9,
     },
     {
@@ -62,7 +58,6 @@ export const cniDaemonSocketDown: FailureClass = {
       pattern:
         /dial tcp (?:127\.0\.0\.1|\[::1\]|localhost):(?!6443|6444|7445|8443)\d{2,5}: (?:connect: |getsockopt: |i\/o)/,
       within: cniContext,
-      level: "cause",
       confidence: 0.8,
     },
     {

@@ -29,7 +29,6 @@ export const cniLockWedge: FailureClass = {
       text: "Status from runtime service failed: rpc error: code = DeadlineExceeded …",
       pattern: /status from runtime service failed[^]{0,200}?deadline ?exceeded/,
       unless: /podsandbox ?status|container ?status|imagefsinfo/,
-      level: "cause",
       confidence: 0.7,
     },
     {

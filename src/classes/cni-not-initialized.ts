@@ -19,39 +19,33 @@ export const cniNotInitialized: FailureClass = {
     {
       text: "cni plugin not initialized / cni config uninitialized / cni config not initialized",
       pattern: /cni (?:plugin|config) (?:is )?(?:not |un)initialized/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "cni config load failed: no network config found in /etc/cni/net.d",
       pattern:
         /cni config load failed|no (?:valid )?network(?:s| configs?) found in \S|failed to load cni (?:during init|config)/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "NetworkReady=false reason:NetworkPluginNotReady",
       pattern: /networkready=false|networkpluginnotready|network plugin is not ready/,
-      level: "cause",
       confidence: 0.8,
     },
     {
       text: "no CNI configuration file in /etc/cni/net.d/. Has your network provider started?",
       pattern: /no cni configuration file in/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "still waiting for readinessindicatorfile @ <path>",
       pattern: /waiting for readinessindicatorfile/,
-      level: "cause",
       confidence: 0.6,
       decides: "The named file appears when the default network is up: check that add-on's pod on this node.",
     },
     {
       text: "failed to reload cni configuration after receiving fs change event / cni conf dir is removed, stop watching",
       pattern: /failed to reload cni configuration|cni (?:network )?conf (?:dir|monitor|sync)/,
-      level: "cause",
       confidence: 0.8,
     },
   ],

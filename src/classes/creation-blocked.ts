@@ -81,7 +81,6 @@ const clockStepContainerRestartcount: FailureClass = {
       text: 'Conflict. The container name "/k8s_<container>_…" is already in use by container "<id>", and <id> runs',
       pattern: /container name \/?k8s_(?!pod_)\S{1,400} is already in use by container/,
       decides: "The holder runs, and the clock stepped: this class. The holder is a dead one from before a crash: O4.",
-      level: "cause",
       confidence: 0.3,
     },
   ],
@@ -128,13 +127,11 @@ const containerInvisibleAfterEnospcRestart: FailureClass = {
     {
       text: 'Failed to load container "<id>" … failed to checkpoint status to "<path>": … no space left on device',
       pattern: /failed to checkpoint status/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'Failed to load container "<id>": … no space left on device',
       pattern: /failed to load (?:container|sandbox)[^]{0,400}?no space left on device/,
-      level: "cause",
       confidence: 0.85,
     },
   ],
@@ -188,19 +185,16 @@ const kernelNetnsHang: FailureClass = {
     {
       text: "unregister_netdevice: waiting for <interface> to become free. Usage count = <n>",
       pattern: /unregister_netdevice: waiting for/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "copy_net_ns+0x… in a kernel stack",
       pattern: /\bcopy_net_ns\b/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "cleanup_net+0x… in a kernel stack",
       pattern: /\bcleanup_net\+0x/,
-      level: "cause",
       confidence: 0.75,
     },
     blockedTask,
@@ -248,7 +242,6 @@ const containerCreateStatHang: FailureClass = {
       text: 'failed to generate spec: failed to stat "<volume path>": …',
       pattern: /failed to generate spec: failed to stat/,
       unless: /no such file or directory|not a directory|permission denied/,
-      level: "cause",
       confidence: 0.8,
     },
     {
@@ -304,7 +297,6 @@ const eventedPlegStaleStatus: FailureClass = {
     {
       text: "… is already in use by sandbox <id>",
       pattern: /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox/,
-      level: "cause",
       confidence: 0.3,
       decides:
         "The kubelet runs with the feature gate EventedPLEG and the pod is static: this class. The runtime is iSulad: O5.",

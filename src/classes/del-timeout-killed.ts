@@ -22,19 +22,16 @@ export const delTimeoutKilled: FailureClass = {
     {
       text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "Calico CNI timed out deleting device in netns <path>",
       pattern: /timed out deleting device in netns/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'netplugin failed but error parsing its diagnostic message "": unexpected end of JSON input (older libcni)',
       pattern: /netplugin failed but error parsing its diagnostic message ?: unexpected end of json input/,
-      level: "cause",
       confidence: 0.6,
       decides:
         "The plugin ended without a message: killed by the deadline, or crashed. A Go stack in the runtime's log means it crashed.",

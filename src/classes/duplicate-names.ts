@@ -20,7 +20,6 @@ export const recoverDuplicateSandboxName: FailureClass = {
     {
       text: 'level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve sandbox name …',
       pattern: /failed to recover state: failed to reserve sandbox name/,
-      level: "cause",
       confidence: 0.98,
     },
     {
@@ -76,7 +75,6 @@ export const recoverDuplicateContainerName: FailureClass = {
     {
       text: 'level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve container name …',
       pattern: /failed to recover state: failed to reserve container name/,
-      level: "cause",
       confidence: 0.98,
     },
     {

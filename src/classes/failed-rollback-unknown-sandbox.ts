@@ -23,7 +23,6 @@ export const failedRollbackUnknownSandbox: FailureClass = {
       text: 'encountered an error cleaning up failed sandbox "<id>", marking sandbox state as SANDBOX_UNKNOWN',
       pattern:
         /encountered an error cleaning up failed sandbox|marking sandbox state as sandbox_unknown|failed to fully teardown sandbox resources/,
-      level: "cause",
       confidence: 0.8,
     },
     {

@@ -118,11 +118,11 @@ export interface Signature {
   /** Must not match in the same line: similar errors of other causes. */
   readonly unless?: RegExp;
   /**
-   * - `cause`: the innermost reason; decides alone.
+   * - `cause`, which is the default: the innermost reason; decides alone.
    * - `wrapper`: the frame around a cause; counts if no cause matched.
    * - `symptom`: a bare name lock or timeout that several classes share; counts if nothing else matched.
    */
-  readonly level: "cause" | "wrapper" | "symptom";
+  readonly level?: "cause" | "wrapper" | "symptom";
   /** 0 to 1: the probability of this class if only this line is known. */
   readonly confidence: number;
   /** If one line cannot separate classes: which observation would. */

@@ -19,7 +19,6 @@ export const hostlocalEmptyIpFile: FailureClass = {
     {
       text: "-rw-r--r-- 1 root root 0 <date> <ip> (a listing of /var/lib/cni/networks/<net>)",
       pattern: /-[rwx-]{9}\S? \d{1,3} \S{1,32} \S{1,32} 0 [^/]{3,40} (?:\S{0,100}\/)?\d{1,3}(?:\.\d{1,3}){3}(?: |$)/,
-      level: "cause",
       confidence: 0.8,
     },
   ],
@@ -82,21 +81,18 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     {
       text: "failed to allocate for range <n>: no IP addresses available in range set: <a>-<b>",
       pattern: /no ip addresses available in (?:range set|network)/,
-      level: "cause",
       confidence: 0.7,
       decides,
     },
     {
       text: "requested IP address <ip> is not available in range set <range>",
       pattern: /requested ip address \S{1,60} is not available in/,
-      level: "cause",
       confidence: 0.7,
       decides,
     },
     {
       text: "<ip> has been allocated to <id>, duplicate allocation is not allowed",
       pattern: /has been allocated to \S{1,90}, ?duplicate allocation is not allowed/,
-      level: "cause",
       confidence: 0.75,
       decides,
     },

@@ -19,7 +19,6 @@ const chainedPluginIpLeak: FailureClass = {
     {
       text: "failed to allocate for range <n>: no IP addresses available in range set: <a>-<b>",
       pattern: /no ip addresses available in (?:range set|network)/,
-      level: "cause",
       confidence: 0.3,
       decides:
         "The address files carry many different ids, made in a row, and one pod on the node fails to start in a loop.",
@@ -27,7 +26,6 @@ const chainedPluginIpLeak: FailureClass = {
     {
       text: "requested IP address <ip> is not available in range set <range>",
       pattern: /requested ip address \S{1,60} is not available in/,
-      level: "cause",
       confidence: 0.2,
       decides: "One pod on the node fails to start in a loop, and each try leaves one more address file.",
     },
@@ -153,13 +151,11 @@ const sandboxListOverflow: FailureClass = {
       within:
         /listpodsandbox|listcontainers|pod ?sandbox|pleg|runtime service|containergc|garbage collect|crictl|list(?:ing)? containers|cri-containerd|ctr:|vs\. 16777216|vs\. 8388608/,
       unless: /device plugin|registry-adapter/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "GenericPLEG: Unable to retrieve pods … ResourceExhausted",
       pattern: /(?:unable to retrieve pods|listpodsandbox)[^]{0,300}?resourceexhausted/,
-      level: "cause",
       confidence: 0.9,
     },
     {

@@ -27,13 +27,11 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     {
       text: 'specify either "device", "hwaddr", "kernelpath" or "pciBusID"',
       pattern: /specify either device, ?hwaddr, ?kernelpath/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "conflistDel: error converting the raw bytes into a conflist: … no 'plugins' key",
       pattern: /conflistdel: error converting the raw bytes into a conflist/,
-      level: "cause",
       confidence: 0.75,
     },
     {
@@ -67,7 +65,6 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     {
       text: "Multus: [<namespace>/<pod>]: error reading the delegates: open /var/lib/cni/multus/<id>: no such file or directory",
       pattern: /err(?:or)? (?:in )?reading the delegates|failed to read container data in the path/,
-      level: "cause",
       confidence: 0.8,
     },
   ],

@@ -34,32 +34,27 @@ export const multusDaemonDownOrWedged: FailureClass = {
       text: "CmdAdd (shim): timed out waiting for the condition",
       pattern:
         /cmd(?:add|del|check) \(shim\):[^]{0,200}?(?:timed out waiting|not reachable|connect: connection refused|connect: no such file)/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "CheckAPIReadyNow: Daemon not reachable over socketfile: …",
       pattern: /checkapireadynow|daemon not reachable over socket ?file/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "cp: cannot create regular file '/host/opt/cni/bin/multus-shim': Text file busy",
       pattern: /multus-shim\S{0,4}:? text file busy/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "dial unix /run/multus/multus.sock: connect: …",
       pattern: /multus\.sock: connect/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "Memory cgroup out of memory: Killed process <pid> (multus-daemon)",
       pattern:
         /(?:killed process \d{1,8}|oom-kill|out of memory)[^]{0,200}?multus-daemon|kube-multus\S{0,60}[^]{0,120}?oomkilled/,
-      level: "cause",
       confidence: 0.9,
     },
     {
@@ -73,7 +68,6 @@ export const multusDaemonDownOrWedged: FailureClass = {
     {
       text: "[error] failed to sync pod informer cache (the daemon's own log)",
       pattern: /failed to sync pod informer cache/,
-      level: "cause",
       confidence: 0.75,
     },
   ],

@@ -21,14 +21,12 @@ export const multusLossyConflist: FailureClass = {
     {
       text: 'plugin type="kube-ovn" failed (delete): Invalid Configuration; server_socket is required in cni.conf, <dump>',
       pattern: /server_socket is required in cni\.conf/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable (from a plugin's DEL)",
       pattern: /no configuration has been provided, try setting kubernetes_master/,
       within: cniContext,
-      level: "cause",
       confidence: 0.85,
     },
   ],

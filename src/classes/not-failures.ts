@@ -36,7 +36,6 @@ const secondIdempotentDel: FailureClass = {
       text: "Multus: failed to get the cached delegates file: open /var/lib/cni/multus/<id>: no such file or directory, cannot properly delete",
       pattern: /failed to get the cached delegates file/,
       unless: /cached delegates file: <nil>/,
-      level: "cause",
       confidence: 0.7,
       decides:
         "A successful teardown of the same id just before: harmless. None: the notes were lost, and the pod's addresses leaked (C5).",

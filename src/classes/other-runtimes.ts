@@ -13,19 +13,16 @@ const crioNameReserved: FailureClass = {
     {
       text: "error reserving pod name k8s_<pod>_<namespace>_<uid>_<n> for id <id>: name is reserved",
       pattern: /error reserving (?:pod|ctr|container) name/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage <s>: …",
       pattern: /kubelet may be retrying requests that are timing out in cri-o/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "Creation of sandbox <n> not yet finished. Currently at stage <s>",
       pattern: /creation of (?:sandbox|container) \S{1,400} not yet finished/,
-      level: "cause",
       confidence: 0.85,
     },
   ],
@@ -61,13 +58,11 @@ const crioAlreadyExists: FailureClass = {
     {
       text: 'pod sandbox with name "<n>" already exists',
       pattern: /pod sandbox with name \S{1,400} already exists/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'conflict, name "<n>" already reserved for ctr "<id>"',
       pattern: /name \S{1,400} already reserved for (?:ctr|pod|container|sandbox)/,
-      level: "cause",
       confidence: 0.95,
     },
   ],
@@ -99,7 +94,6 @@ const staleProcNetns: FailureClass = {
       text: 'failed to Statfs "/proc/<pid>/ns/net": no such file or directory',
       pattern:
         /\/proc\/\d{1,8}\/ns\/net:? (?:no such file|unknown fs_magic)|(?:cannot open|failed to open netns|statfs) \/proc\/\d{1,8}\/ns\/net/,
-      level: "cause",
       confidence: 0.8,
     },
     {
@@ -136,20 +130,17 @@ const dockerNameConflict: FailureClass = {
     {
       text: 'Conflict. The container name "/k8s_POD_…" is already in use by container "<id>". You have to remove (or rename) that container …',
       pattern: /container name \/?k8s_\S{1,400} is already in use by container/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'Conflict. The container name "…" is already in use by container "…" (names elided)',
       pattern: /the container name \S{1,400} is already in use by container/,
       within: /k8s_|sandbox|from runtime service|createcontainer/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: 'Unable to create pod sandbox due to conflict. Attempting to remove sandbox "<id>"',
       pattern: /unable to create pod sandbox due to conflict|failed to remove the conflicting container/,
-      level: "cause",
       confidence: 0.9,
     },
   ],
@@ -184,7 +175,6 @@ const isuladNameConflict: FailureClass = {
       text: 'Conflict. The name "k8s_POD_…" is already in use by sandbox <id>. You have to remove that sandbox to be able to reuse that name.',
       pattern:
         /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox|remove that sandbox to be able to reuse that name/,
-      level: "cause",
       confidence: 0.85,
       decides: "The runtime is iSulad: this class. Another runtime and a kubelet with EventedPLEG: A9.",
     },
@@ -219,7 +209,6 @@ const crioHalfRemoved: FailureClass = {
     {
       text: "failed to delete container k8s_POD_<pod>_<namespace>_<uid>_<n> in pod sandbox <id> from index: no such id: '<id>'",
       pattern: /failed to delete (?:infra )?container \S{1,400} in pod sandbox \S{1,80} from index: no such id/,
-      level: "cause",
       confidence: 0.95,
     },
   ],

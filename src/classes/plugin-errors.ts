@@ -15,7 +15,6 @@ export const calicoUnauthorized: FailureClass = {
     {
       text: 'plugin type="calico" failed (delete): error getting ClusterInformation: connection is unauthorized: Unauthorized',
       pattern: /clusterinformation: connection is unauthorized|connection is unauthorized: unauthorized/,
-      level: "cause",
       confidence: 0.95,
     },
     {
@@ -23,7 +22,6 @@ export const calicoUnauthorized: FailureClass = {
       pattern: /(?::|\]) unauthorized\b|the server has asked for the client to provide credentials/,
       within: /plugin type=|networkplugin cni|multus|failed \((?:add|delete)\)|clusterinformation/,
       unless: /pull access|failed to authorize|pull image|manifests/,
-      level: "cause",
       confidence: 0.75,
     },
   ],
@@ -70,14 +68,12 @@ export const cniDelNeedsApiserver: FailureClass = {
     {
       text: 'error getting ClusterInformation: Get "https://<service-ip>:443/…": dial tcp …: i/o timeout | connection refused',
       pattern: /error getting clusterinformation: (?:get|an error|context)/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'an error on the server ("") has prevented the request from succeeding (from a plugin)',
       pattern: /an error on the server \([^)]{0,120}\) has prevented the request from succeeding/,
       within: cniContext,
-      level: "cause",
       confidence: 0.85,
     },
     {
@@ -86,7 +82,6 @@ export const cniDelNeedsApiserver: FailureClass = {
         /error (?:getting|waiting for) pod: (?:get |an error on|the server|context|client rate|timed out|dial|net\/http|etcdserver|service unavailable|internal error|eof)/,
       within: /multus|plugin type=|cmdadd|cmddel|sandbox/,
       unless: /pods? \S{1,300} not found|unauthorized/,
-      level: "cause",
       confidence: 0.8,
     },
     {
@@ -148,7 +143,6 @@ export const calicoNodenameMissing: FailureClass = {
     {
       text: "stat /var/lib/calico/nodename: no such file or directory: check that the calico/node container is running and has mounted /var/lib/calico/",
       pattern: /\/var\/lib\/calico\/nodename|check that the calico\/node container is running/,
-      level: "cause",
       confidence: 0.95,
     },
   ],
@@ -187,20 +181,17 @@ export const ciliumAgentDown: FailureClass = {
     {
       text: "unable to connect to Cilium daemon: failed to create cilium agent client after 30.000000 seconds timeout: … Is the agent running?",
       pattern: /unable to connect to cilium|failed to create cilium agent client/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "dial unix /var/run/cilium/cilium.sock: connect: no such file or directory",
       pattern: /cilium\.sock: connect/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "failed to acquire deletion queue: … / deletion queue directory … has too many entries; aborting",
       pattern:
         /failed to acquire deletion queue|deletion queue directory \S{1,200} has too many entries|deletequeue has too many entries/,
-      level: "cause",
       confidence: 0.95,
     },
   ],
@@ -240,7 +231,6 @@ export const ciliumEmptyNetns: FailureClass = {
       text: 'plugin type="cilium-cni" failed (delete): opening netns pinned at : open : no such file or directory: stat netns path "": …',
       // CRI-O ends every DEL error with “stat netns path …” once the namespace is gone: that alone proves nothing.
       pattern: /opening netns pinned at/,
-      level: "cause",
       confidence: 0.95,
     },
   ],
@@ -277,13 +267,11 @@ export const devicePluginCacheMissing: FailureClass = {
     {
       text: "error reading cached NetConf in /var/lib/cni/sriov with name <id>-<interface>",
       pattern: /error reading cached ne/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "failed to del rule table 500: no such file or directory",
       pattern: /failed to del rule table \d{1,6}/,
-      level: "cause",
       confidence: 0.9,
     },
   ],
@@ -328,13 +316,11 @@ export const ipamRecordMissing: FailureClass = {
     {
       text: "Error deallocating IP: Did not find reserved IP for container <id>",
       pattern: /did not find reserved ip for container|error deallocating ip/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "Failed to obtain OVS port for given connection: failed to find object from table Port",
       pattern: /failed to obtain ovs port for given connection|failed to find object from table port/,
-      level: "cause",
       confidence: 0.95,
     },
   ],
@@ -380,20 +366,17 @@ export const iptablesPortmap: FailureClass = {
     {
       text: "could not teardown ipv4 dnat|snat: running [<iptables> …]: exit status <n>: …",
       pattern: /could not (?:tear ?down|set ?up) ipv[46] (?:dnat|snat)|unable to (?:setup|create) (?:dnat|snat|chain)/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "neither iptables nor ip6tables usable",
       pattern: /neither iptables nor ip6tables usable/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: "running [/usr/sbin/iptables … CNI-…]: exit status <n>: …",
       pattern: /running \[\S{0,120}ip6?tables\S{0,12} [^\]]{0,500}\]: exit status/,
       within: portmapContext,
-      level: "cause",
       confidence: 0.85,
     },
     {
@@ -401,7 +384,6 @@ export const iptablesPortmap: FailureClass = {
       pattern:
         /holding the xtables lock|iptables: resource temporarily unavailable|failed to locate iptables|could not initialize iptables|iptables: executable file not found/,
       unless: /kube-proxy|proxier|iptables-restore|ufw|fail2ban|firewalld|dockerd/,
-      level: "cause",
       confidence: 0.85,
     },
   ],
@@ -449,25 +431,21 @@ export const cniVersionMismatch: FailureClass = {
     {
       text: 'incompatible CNI versions; config is "<v>", plugin supports [<list>]',
       pattern: /incompatible cni versions/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'invalid version "": the version is empty',
       pattern: /invalid version ?: the version is empty/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'plugin <t> does not support config version "<v>"',
       pattern: /plugin \S{1,60} does not support config version|unsupported cni result version/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: 'failed to get network "<net>" cached result: failed to convert cached result version …',
       pattern: /failed to convert cached result version/,
-      level: "cause",
       confidence: 0.8,
     },
   ],

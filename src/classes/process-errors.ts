@@ -14,25 +14,21 @@ export const netnsBusy: FailureClass = {
     {
       text: "failed to check network namespace closed: remove netns: unlinkat <path>: device or resource busy",
       pattern: /check network namespace closed|remove netns: (?:unlinkat|remove) /,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'sandbox network namespace "<path>" is not fully closed',
       pattern: /network namespace \S{1,200} is not fully closed/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'failed to remove network namespace for sandbox "<id>": …',
       pattern: /failed to remove network namespace|failed to unmount ns: at \S{0,100}netns/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "/var/run/netns/cni-<uuid>: device or resource busy",
       pattern: /\/netns\/\S{1,80}: device or resource busy/,
-      level: "cause",
       confidence: 0.9,
     },
   ],
@@ -74,20 +70,17 @@ export const containerUnkillable: FailureClass = {
       text: 'an error occurs during waiting for container "<id>" to be killed: wait container "<id>": context deadline exceeded',
       pattern:
         /an error occurs during waiting for container \S{1,90} to be (?:killed|stopped)|wait container \S{1,90}: context (?:deadline|cancel)/,
-      level: "cause",
       confidence: 0.95,
     },
     {
       text: 'failed to stop sandbox container "<id>" in "SANDBOX_READY" state: wait sandbox container …',
       pattern:
         /failed to stop sandbox container \S{1,90} in \S{1,30} state: (?:wait|failed to kill|context)|wait sandbox container \S/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "tried to kill container, but did not receive an exit event",
       pattern: /did not receive an exit event/,
-      level: "cause",
       confidence: 0.9,
     },
     {
@@ -111,7 +104,6 @@ export const containerUnkillable: FailureClass = {
     {
       text: 'failed to kill container "<id>": … context deadline exceeded',
       pattern: /failed to kill (?:container|sandbox container|task)[^]{0,160}?(?:deadline exceeded|context canceled)/,
-      level: "cause",
       confidence: 0.8,
     },
   ],
@@ -162,30 +154,26 @@ export const shimLost: FailureClass = {
   mechanism:
     "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
   signatures: () => [
-    { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, level: "cause", confidence: 0.85 },
+    { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, confidence: 0.85 },
     {
       text: "failed to get sandbox container: … / failed to get pod sandbox container: …",
       pattern: /failed to get (?:pod )?sandbox container(?: task)?:/,
-      level: "cause",
       confidence: 0.8,
     },
     {
       text: "runc did not terminate sucessfully: container does not exist",
       pattern: /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "failed to query controller status: …",
       pattern: /failed to query controller status/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "dial unix …/containerd-shim/….sock: connect: connection refused",
       pattern:
         /containerd-shim\/\S{0,200}: connect: (?:connection refused|no such file)|s\/[0-9a-f]{64}: connect: (?:connection refused|no such file)/,
-      level: "cause",
       confidence: 0.85,
     },
   ],
@@ -224,19 +212,16 @@ export const sandboxFilesBusy: FailureClass = {
     {
       text: "failed to cleanup sandbox files: …",
       pattern: /failed to (?:clean ?up|unmount) sandbox files|failed to cleanup image mounts for sandbox/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'failed to remove sandbox root directory "<path>": … device or resource busy',
       pattern: /failed to remove (?:volatile )?sandbox root directory/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: "failed to remove bundle … directory not empty",
       pattern: /failed to remove bundle[^]{0,300}?(?:directory not empty|device or resource busy)/,
-      level: "cause",
       confidence: 0.85,
     },
     {
@@ -244,13 +229,11 @@ export const sandboxFilesBusy: FailureClass = {
       pattern:
         /(?:\/sandboxes\/|userdata\/shm|\/overlay-containers\/)[^]{0,200}?(?:device or resource busy|directory not empty)/,
       within: /remov|delet|unmount|clean|stop/,
-      level: "cause",
       confidence: 0.85,
     },
     {
       text: "unlinkat /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs: device or resource busy",
       pattern: /runtime\.v[12]\.(?:task|linux)\/k8s\.io\/\S{1,160}: (?:device or resource busy|directory not empty)/,
-      level: "cause",
       confidence: 0.8,
     },
   ],
@@ -289,14 +272,12 @@ export const vmRuntimeLeft: FailureClass = {
       text: "/run/vc/…/<id>: file exists | device or resource busy",
       pattern:
         /\/(?:run|lib)\/vc\/\S{1,200}:? (?:file exists|device or resource busy|directory not empty|already exists)/,
-      level: "cause",
       confidence: 0.8,
     },
     {
       text: "kata: sandbox <id> already exists / runsc: container with ID <id> already exists",
       pattern: /(?:kata|runsc|gvisor|virtcontainers)[^]{0,300}?already exists?\b/,
       within: /sandbox|container/,
-      level: "cause",
       confidence: 0.7,
     },
   ],

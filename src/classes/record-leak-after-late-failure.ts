@@ -17,7 +17,6 @@ export const recordLeakAfterLateFailure: FailureClass = {
     {
       text: "NRI RunPodSandbox failed: …",
       pattern: /nri runpodsandbox failed/,
-      level: "cause",
       confidence: 0.9,
     },
   ],

@@ -17,7 +17,6 @@ export const recoverMissingMetadata: FailureClass = {
     {
       text: 'failed to recover state: failed to get metadata for stored sandbox "<id>": not found',
       pattern: /failed to get metadata for stored sandbox/,
-      level: "cause",
       confidence: 0.98,
     },
     {

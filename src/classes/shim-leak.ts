@@ -17,14 +17,12 @@ export const shimLeak: FailureClass = {
     {
       text: "failed to delete shim / failed to clean up after shim disconnected",
       pattern: /failed to (?:delete|clean ?up) (?:dead |after )?shim|cleanup failed to delete shim/,
-      level: "cause",
       confidence: 0.7,
     },
     {
       text: "failed to handle sandbox TaskExit event: failed to stop sandbox: failed to delete task: context deadline exceeded",
       pattern:
         /failed to handle (?:sandbox |container )?(?:taskexit event|event &taskexit)|failed to delete task[^]{0,80}?deadline exceeded/,
-      level: "cause",
       confidence: 0.65,
     },
   ],

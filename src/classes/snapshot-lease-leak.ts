@@ -17,7 +17,6 @@ export const snapshotLeaseLeak: FailureClass = {
     {
       text: 'failed to create lease for sandbox "<id>": … already exists',
       pattern: /failed to (?:create|delete) lease for (?:pod )?sandbox|lease [0-9a-f]{64}: already exists/,
-      level: "cause",
       confidence: 0.75,
     },
   ],

@@ -18,19 +18,16 @@ export const volumeAttachmentStuck: FailureClass = {
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : timed out waiting for external-attacher of <driver> CSI driver to attach volume <handle>',
       pattern: /timed out waiting for external-attacher of \S{1,128} csi driver to attach volume/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : volume attachment is being deleted',
       pattern: /attachvolume\.attach failed for volume \S{1,253} ?: volume attachment is being deleted/,
-      level: "cause",
       confidence: 0.9,
     },
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : attachment timeout for volume <handle>',
       pattern: /\battachment timeout for volume \S/,
-      level: "cause",
       confidence: 0.7,
     },
     {

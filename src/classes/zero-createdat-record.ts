@@ -18,7 +18,6 @@ export const zeroCreatedatRecord: FailureClass = {
     {
       text: '"createdAt": "-6795364578871345152"',
       pattern: /-6795364578871345152/,
-      level: "cause",
       confidence: 0.75,
       decides:
         "containerd 2.x and no record in the containers bucket: this class. containerd 1.6 after a failed creation: A5.",
@@ -27,7 +26,6 @@ export const zeroCreatedatRecord: FailureClass = {
       text: "<id>  27x years ago  NotReady  <pod>  <namespace>",
       pattern: /\b2[5-9]\d years ago\b/,
       within: /notready|sandbox|containerd|crictl|createdat/,
-      level: "cause",
       confidence: 0.6,
       decides: "containerd 2.x: this class. containerd 1.6 or 1.7 after a failed creation: A5.",
     },

@@ -188,7 +188,7 @@ function classByIdOrCode(text: string): FailureClass | undefined {
 
 function manualEntry(one: FailureClass) {
   const { id, code, title, explanation, mechanism, inSnapshot, versions, treatment, byHand, danger, links } = one;
-  const signatures = one.signatures().map(({ text, level, confidence }) => ({ text, level, confidence }));
+  const signatures = one.signatures().map(({ text, level = "cause", confidence }) => ({ text, level, confidence }));
   return {
     id,
     code,

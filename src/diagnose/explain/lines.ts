@@ -1,4 +1,4 @@
-import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
+import { depth, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 
 /** Reads physical lines and returns the matches of each log record. Records may span several lines. */
 export interface RecordReader {
@@ -91,12 +91,6 @@ function startsRecord(line: string): boolean {
 
 function present(found: readonly Recognition[]): readonly (readonly Match[])[] {
   return found.map((one) => one.matches).filter((matches) => matches.length > 0);
-}
-
-function depth(level: Level | undefined): number {
-  if (level === "cause") return 2;
-  if (level === "wrapper") return 1;
-  return level === "symptom" ? 0 : -1;
 }
 
 /** A wrap may be inside a word or at a space that was lost in the paste: the join with the most specific match wins. */

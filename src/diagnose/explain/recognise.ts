@@ -14,7 +14,9 @@ export interface Match {
   readonly decides?: string;
 }
 
-export type Level = Signature["level"];
+export type Level = NonNullable<Signature["level"]>;
+
+type LevelledSignature = Signature & { readonly level: Level };
 
 export interface Recognition {
   /** How specific the match is; undefined without a match. */
@@ -24,7 +26,7 @@ export interface Recognition {
 
 interface Hit {
   readonly classId: string;
-  readonly signature: Signature;
+  readonly signature: LevelledSignature;
   readonly index: number;
 }
 
@@ -74,11 +76,14 @@ function* pieces(line: string): Generator<readonly [string, number]> {
 }
 
 /** Built with the first line. */
-let catalogue: readonly { readonly id: string; readonly signatures: readonly Signature[] }[] | undefined;
+let catalogue: readonly { readonly id: string; readonly signatures: readonly LevelledSignature[] }[] | undefined;
 
 /** Keeps the most specific signature of each class. */
 function collect(text: string, start: number, hits: Map<string, Hit>): void {
-  catalogue ??= classes.map(({ id, signatures }) => ({ id, signatures: signatures() }));
+  catalogue ??= classes.map(({ id, signatures }) => ({
+    id,
+    signatures: signatures().map((signature) => ({ ...signature, level: signature.level ?? "cause" })),
+  }));
   for (const { id, signatures } of catalogue) {
     for (const signature of signatures) {
       const best = hits.get(id);
@@ -94,15 +99,19 @@ function collect(text: string, start: number, hits: Map<string, Hit>): void {
 
 const DEPTH: Readonly<Record<Level, number>> = { cause: 2, wrapper: 1, symptom: 0 };
 
-function isBetter(one: Signature, other: Signature): boolean {
-  if (one.level !== other.level) return DEPTH[one.level] > DEPTH[other.level];
+export function depth(level: Level | undefined): number {
+  return level === undefined ? -1 : DEPTH[level];
+}
+
+function isBetter(one: LevelledSignature, other: LevelledSignature): boolean {
+  if (one.level !== other.level) return depth(one.level) > depth(other.level);
   return one.confidence > other.confidence;
 }
 
 function deepest(hits: Iterable<Hit>): Level | undefined {
   let level: Level | undefined;
   for (const { signature } of hits) {
-    if (level === undefined || DEPTH[signature.level] > DEPTH[level]) level = signature.level;
+    if (depth(signature.level) > depth(level)) level = signature.level;
   }
   return level;
 }
