@@ -105,7 +105,7 @@ interface StepDefinition<Kind extends StepKind> {
   /** The number of addresses that it frees. */
   readonly addresses?: (step: StepOf<Kind>) => number;
   /** What the journal records of it. */
-  readonly journal: readonly { readonly kind: string }[];
+  readonly journal: { readonly kind: string } | readonly { readonly kind: string }[];
 }
 
 const QUARANTINED = ["quarantine", "quarantined"] as const;
@@ -125,13 +125,11 @@ const DEFINITIONS = {
     reversible: true,
     disruption: "never",
     paths: ({ path }) => [path],
-    journal: [
-      journalAction(
-        "quarantine-file",
-        { path: absolutePath, before: fileState },
-        { on: onPath, did: () => "moved its broken or stale file to quarantine" },
-      ),
-    ],
+    journal: journalAction(
+      "quarantine-file",
+      { path: absolutePath, before: fileState },
+      { on: onPath, did: () => "moved its broken or stale file to quarantine" },
+    ),
   },
   "await-kubelet": {
     area: "sandboxes",
@@ -149,9 +147,11 @@ const DEFINITIONS = {
       short: ["stop", "stopped"],
     },
     disruption: "in-bulk",
-    journal: [
-      journalAction("stop-sandbox", { sandboxId: v.string() }, { on: onSandbox, did: () => "stopped the sandbox" }),
-    ],
+    journal: journalAction(
+      "stop-sandbox",
+      { sandboxId: v.string() },
+      { on: onSandbox, did: () => "stopped the sandbox" },
+    ),
   },
   "remove-sandbox": {
     area: "sandboxes",
@@ -178,13 +178,11 @@ const DEFINITIONS = {
       short: ["make DEL safe", "DEL made safe"],
     },
     disruption: "never",
-    journal: [
-      journalAction(
-        "write-marker",
-        { path: absolutePath, sha256 },
-        { on: onPath, did: () => "made multus' DEL safe for it" },
-      ),
-    ],
+    journal: journalAction(
+      "write-marker",
+      { path: absolutePath, sha256 },
+      { on: onPath, did: () => "made multus' DEL safe for it" },
+    ),
   },
   // A running process is ended, and its callers fail.
   "end-process": {
@@ -195,13 +193,11 @@ const DEFINITIONS = {
       short: ["end process", "process ended"],
     },
     disruption: "always",
-    journal: [
-      journalAction(
-        "end-process",
-        { pid: count, startedSecondsAfterBoot: v.number() },
-        { on: ({ pid }) => `pid ${pid}`, did: ({ pid }) => `ended process ${pid}` },
-      ),
-    ],
+    journal: journalAction(
+      "end-process",
+      { pid: count, startedSecondsAfterBoot: v.number() },
+      { on: ({ pid }) => `pid ${pid}`, did: ({ pid }) => `ended process ${pid}` },
+    ),
   },
   "free-cni-lock": {
     area: "processes",
@@ -224,16 +220,14 @@ const DEFINITIONS = {
       short: ["restart daemon", "daemon restarted"],
     },
     disruption: "always",
-    journal: [
-      journalAction(
-        "restart-daemon",
-        { containerId: v.string(), socket: absolutePath, pid: count },
-        {
-          on: ({ containerId }) => `container ${containerId.slice(0, 13)}`,
-          did: () => "restarted the daemon's container",
-        },
-      ),
-    ],
+    journal: journalAction(
+      "restart-daemon",
+      { containerId: v.string(), socket: absolutePath, pid: count },
+      {
+        on: ({ containerId }) => `container ${containerId.slice(0, 13)}`,
+        did: () => "restarted the daemon's container",
+      },
+    ),
   },
   "release-addresses": {
     area: "networks",
@@ -245,13 +239,11 @@ const DEFINITIONS = {
     disruption: "in-bulk",
     paths: ({ leases }) => leases.map(({ path }) => path),
     addresses: ({ leases }) => leases.length,
-    journal: [
-      journalAction(
-        "release-address",
-        { network: v.string(), address: v.string(), owner: v.string() },
-        { on: ({ address, network }) => `${address} of ${network}`, did: ({ address }) => `released ${address}` },
-      ),
-    ],
+    journal: journalAction(
+      "release-address",
+      { network: v.string(), address: v.string(), owner: v.string() },
+      { on: ({ address, network }) => `${address} of ${network}`, did: ({ address }) => `released ${address}` },
+    ),
   },
   "replay-del": {
     area: "networks",
@@ -262,13 +254,11 @@ const DEFINITIONS = {
     },
     disruption: "in-bulk",
     paths: ({ path }) => [path],
-    journal: [
-      journalAction(
-        "replay-del",
-        { path: absolutePath, sandboxId: v.string() },
-        { on: onPath, did: () => "called CNI DEL" },
-      ),
-    ],
+    journal: journalAction(
+      "replay-del",
+      { path: absolutePath, sandboxId: v.string() },
+      { on: onPath, did: () => "called CNI DEL" },
+    ),
   },
   "drop-empty-lease": {
     area: "files",
@@ -290,9 +280,11 @@ const DEFINITIONS = {
       short: ["remove netns", "netns removed"],
     },
     disruption: "never",
-    journal: [
-      journalAction("remove-netns", { path: absolutePath }, { on: onPath, did: () => "removed the network namespace" }),
-    ],
+    journal: journalAction(
+      "remove-netns",
+      { path: absolutePath },
+      { on: onPath, did: () => "removed the network namespace" },
+    ),
   },
   "delete-lease": {
     area: "sandboxes",
@@ -302,13 +294,11 @@ const DEFINITIONS = {
       short: ["delete lease", "lease deleted"],
     },
     disruption: "never",
-    journal: [
-      journalAction(
-        "delete-lease",
-        { lease: v.string() },
-        { on: ({ lease }) => lease, did: () => "deleted the containerd lease" },
-      ),
-    ],
+    journal: journalAction(
+      "delete-lease",
+      { lease: v.string() },
+      { on: ({ lease }) => lease, did: () => "deleted the containerd lease" },
+    ),
   },
   "await-socket": {
     area: "pods",
@@ -326,16 +316,14 @@ const DEFINITIONS = {
       short: ["restart pod", "pod restarted"],
     },
     disruption: "always",
-    journal: [
-      journalAction(
-        "kick-pod",
-        { namespace: v.string(), name: v.string(), uid: v.string() },
-        {
-          on: ({ namespace, name }) => `${namespace}/${name}`,
-          did: ({ namespace, name }) => `restarted ${namespace}/${name}`,
-        },
-      ),
-    ],
+    journal: journalAction(
+      "kick-pod",
+      { namespace: v.string(), name: v.string(), uid: v.string() },
+      {
+        on: ({ namespace, name }) => `${namespace}/${name}`,
+        did: ({ namespace, name }) => `restarted ${namespace}/${name}`,
+      },
+    ),
   },
   // While the node has no runtime there is nothing to disrupt.
   "delete-record": {
@@ -346,19 +334,18 @@ const DEFINITIONS = {
       short: ["delete record", "record deleted"],
     },
     disruption: "never",
-    journal: [
-      journalAction(
-        "delete-record",
-        { record: v.string(), copy: absolutePath },
-        { on: ({ record }) => `record ${record}`, did: () => "deleted the record" },
-      ),
-    ],
+    journal: journalAction(
+      "delete-record",
+      { record: v.string(), copy: absolutePath },
+      { on: ({ record }) => `record ${record}`, did: () => "deleted the record" },
+    ),
   },
 } satisfies { readonly [Kind in StepKind]: StepDefinition<Kind> };
 
 export const STEPS: { readonly [Kind in StepKind]: StepDefinition<Kind> } = DEFINITIONS;
 
-type Journaled = (typeof DEFINITIONS)[StepKind]["journal"][number];
+type OneOf<T> = T extends readonly (infer One)[] ? One : T;
+type Journaled = OneOf<(typeof DEFINITIONS)[StepKind]["journal"]>;
 
 const JOURNALED = Object.values(DEFINITIONS).flatMap<Journaled>(({ journal }) => journal);
 
