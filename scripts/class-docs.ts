@@ -32,7 +32,7 @@ Every way a pod sandbox is known to get stuck on a node. This page is generated 
 
 function table(): string {
   const rows = classes.map((one) => {
-    const seen = one.inSnapshot.visible ? "yes" : "no";
+    const seen = "how" in one.inSnapshot ? "yes" : "no";
     return `| ${one.code} | [${one.id}](#${anchor(one)}) | ${escapeCell(one.title)} | ${seen} | ${one.treatment.mode} |`;
   });
   return ["| | class | what it is | seen by scan | healing |", "|---|---|---|---|---|", ...rows].join("\n");
@@ -49,7 +49,7 @@ function page(one: FailureClass): string {
     `**${one.title}.** ${plain(one.explanation)}`,
     `**Why it happens.** ${plain(one.mechanism)}`,
     one.signatures().length > 0 ? `**In logs**\n\n${list(one.signatures().map(({ text }) => code(text)))}` : "",
-    inSnapshot.visible
+    "how" in inSnapshot
       ? `**On a node.** ${plain(inSnapshot.how)}`
       : `**On a node.** Not visible: ${plain(inSnapshot.why)}`,
     `**Versions.** ${plain(one.versions)}`,

@@ -48,7 +48,6 @@ export const boltCorruption: FailureClass = {
   ],
   logFragments: ["bolt", "page type", "reachable pages", "page expected", "meta.db"],
   inSnapshot: {
-    visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
   },
   versions: "All.",

@@ -48,7 +48,6 @@ export const chainedPluginBinaryMissing: FailureClass = {
   ],
   logFragments: ["plugin", "cni"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "The active conflist names a type that is in none of the bin directories. Where the runtime does not name those (CRI-O), a log has to.",
   },

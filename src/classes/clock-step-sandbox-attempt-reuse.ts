@@ -27,7 +27,6 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
   ],
   logFragments: ["sandbox"],
   inSnapshot: {
-    visible: true,
     how: "For one pod uid the order of attempts differs from the order of creation times, or a creation time lies in the future, before 1971, or before the first boot.",
   },
   versions: "Kubelet before 1.35, with any runtime.",

@@ -15,7 +15,6 @@ export const cniCacheFilesOrphaned: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
   },
   versions: "All.",

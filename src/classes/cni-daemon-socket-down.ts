@@ -72,7 +72,6 @@ export const cniDaemonSocketDown: FailureClass = {
   ],
   logFragments: ["plugin", "grpc", "ovn", "cni", "antrea", "spiderpool", "127.0.0.1:5"],
   inSnapshot: {
-    visible: true,
     how: "The CNI configuration names the agent's socket. No process listens on it while kubelet reports that pods fail; or one does, and several plugin calls that started after it wait for it.",
   },
   versions: "Any.",

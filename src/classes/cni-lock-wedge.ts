@@ -49,7 +49,6 @@ export const cniLockWedge: FailureClass = {
   ],
   logFragments: ["container runtime is down", "runtime service failed", "retrieve pods"],
   inSnapshot: {
-    visible: true,
     how: "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
   },
   versions:

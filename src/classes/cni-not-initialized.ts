@@ -51,7 +51,6 @@ export const cniNotInitialized: FailureClass = {
   ],
   logFragments: ["cni", "plugin", "readinessindicator"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "CRI status reports the network as not ready, and the CNI directory holds no configuration, or holds one the runtime does not see.",
   },

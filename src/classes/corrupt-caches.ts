@@ -46,7 +46,6 @@ export const libcniResultCacheCorrupt: FailureClass = {
   ],
   logFragments: ["network", "root root"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "The result file of a NotReady sandbox is empty or is not JSON.",
   },
@@ -136,7 +135,6 @@ export const multusCacheCorrupt: FailureClass = {
   ],
   logFragments: ["multus"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "The multus cache file of a sandbox is empty or is not JSON.",
   },
@@ -193,7 +191,6 @@ export const delegateScratchCorrupt: FailureClass = {
   ],
   logFragments: ["netconf", "cni"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "The flannel scratch file of a sandbox is empty or is not JSON.",
   },

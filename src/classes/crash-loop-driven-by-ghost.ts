@@ -18,7 +18,6 @@ export const crashLoopDrivenByGhost: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are reported with it.",
   },
   versions: "All.",

@@ -34,7 +34,6 @@ const containerNameHeldBySlowCreate: FailureClass = {
   ],
   logFragments: ["reserve"],
   inSnapshot: {
-    visible: false,
     why: "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears without intervention.",
   },
   versions:
@@ -86,7 +85,6 @@ const clockStepContainerRestartcount: FailureClass = {
   ],
   logFragments: ["container name"],
   inSnapshot: {
-    visible: false,
     why: "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
   },
   versions: "All kubelets; the upstream change was still open when this was written.",
@@ -137,7 +135,6 @@ const containerInvisibleAfterEnospcRestart: FailureClass = {
   ],
   logFragments: ["load container", "sandbox", "checkpoint status"],
   inSnapshot: {
-    visible: false,
     why: "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
   },
   versions: "All containerd releases, main included.",
@@ -208,7 +205,6 @@ const kernelNetnsHang: FailureClass = {
   ],
   logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
   inSnapshot: {
-    visible: false,
     why: "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
   },
   versions: "A kernel defect; any runtime.",
@@ -262,7 +258,6 @@ const containerCreateStatHang: FailureClass = {
   ],
   logFragments: ["reserve", "failed to stat", "blocked for more than"],
   inSnapshot: {
-    visible: false,
     why: "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
   },
   versions: "All containerd releases.",
@@ -311,7 +306,6 @@ const eventedPlegStaleStatus: FailureClass = {
   ],
   logFragments: ["sandbox"],
   inSnapshot: {
-    visible: false,
     why: "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",
   },
   versions: "Kubelets with the feature gate EventedPLEG switched on.",

@@ -34,7 +34,6 @@ export const deadAfterCrash: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
   },
   versions:

@@ -65,7 +65,6 @@ export const delTimeoutKilled: FailureClass = {
   ],
   logFragments: ["plugin", "sandbox", "cni"],
   inSnapshot: {
-    visible: true,
     how: "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
   },
   versions: "All.",

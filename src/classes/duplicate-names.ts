@@ -34,7 +34,6 @@ export const recoverDuplicateSandboxName: FailureClass = {
   ],
   logFragments: ["recover state"],
   inSnapshot: {
-    visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
   },
   versions: "All containerd releases, main included.",
@@ -88,7 +87,6 @@ export const recoverDuplicateContainerName: FailureClass = {
   ],
   logFragments: ["recover state"],
   inSnapshot: {
-    visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
   },
   versions: "All containerd releases, main included.",

@@ -73,7 +73,6 @@ export const failedRollbackUnknownSandbox: FailureClass = {
   ],
   logFragments: ["sandbox", "cni"],
   inSnapshot: {
-    visible: true,
     how: "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",
   },
   versions:

@@ -42,12 +42,10 @@ export interface FailureClass {
    */
   readonly logFragments: readonly string[];
   /**
-   * How it shows on a node, in words; or why a snapshot cannot show it. `conclusive`: it concerns files and settings
+   * How it shows on a node, in words; or (`why`) why a snapshot cannot show it. `conclusive`: it concerns files and settings
    * that the snapshot always shows, so an unconfirmed log line about it is older than its repair.
    */
-  readonly inSnapshot:
-    | { readonly visible: true; readonly conclusive?: true; readonly how: string }
-    | { readonly visible: false; readonly why: string };
+  readonly inSnapshot: { readonly conclusive?: true; readonly how: string } | { readonly why: string };
   readonly versions: string;
   readonly treatment: TreatmentInfo;
   /** The manual steps without unghost. */

@@ -23,7 +23,7 @@ export const hostlocalEmptyIpFile: FailureClass = {
     },
   ],
   logFragments: ["root root"],
-  inSnapshot: { visible: true, how: "An address file of zero bytes, older than the current boot." },
+  inSnapshot: { how: "An address file of zero bytes, older than the current boot." },
   versions: "host-local, all versions up to v1.9.1.",
   treatment: {
     mode: "automatic",
@@ -106,7 +106,6 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
   ],
   logFragments: ["ip address", "allocate for range", "allocated to"],
   inSnapshot: {
-    visible: true,
     how: "An address file whose id is neither listed over CRI nor in the runtime's records.",
   },
   versions: "Every runtime with host-local: flannel, canal, bridge, macvlan and others.",

@@ -42,7 +42,6 @@ const chainedPluginIpLeak: FailureClass = {
   ],
   logFragments: ["ip address", "sandbox"],
   inSnapshot: {
-    visible: false,
     why: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
   },
   versions:
@@ -76,7 +75,6 @@ const delNeverExecuted: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: false,
     why: "It shows only through what it leaves, which is found as C1.",
   },
   versions: "containerd 1.6.37+, 1.7.23 to 1.7.30, 2.0.0 to 2.0.7, 2.1.0 to 2.1.6, 2.2.0 and 2.2.1.",
@@ -116,7 +114,6 @@ const delSwallowed: FailureClass = {
   ],
   logFragments: ["shim"],
   inSnapshot: {
-    visible: false,
     why: "It shows only through what it leaves, which is found as C1.",
   },
   versions: "multus shim 4.0.2 and later; go-cni, all versions.",
@@ -171,7 +168,6 @@ const sandboxListOverflow: FailureClass = {
   ],
   logFragments: ["grpc", "retrieve pods", "larger than max"],
   inSnapshot: {
-    visible: false,
     why: "A list that cannot be fetched is reported as a source that could not be read.",
   },
   versions: "All; the limit is 16 MiB.",
@@ -212,7 +208,6 @@ const staleHostportRules: FailureClass = {
   ],
   logFragments: ["cni", "dnat"],
   inSnapshot: {
-    visible: false,
     why: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",
   },
   versions: "portmap, all versions.",

@@ -17,7 +17,6 @@ export const leftoverContainer: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "A running container, or a task without a CRI container, whose pod uid the API does not have on this node.",
   },
   versions: "All.",

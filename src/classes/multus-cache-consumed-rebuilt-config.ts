@@ -70,7 +70,6 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
   ],
   logFragments: ["cni", "delegate", "plugin", "network", "hwaddr", "raw bytes into a conflist"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "Thin multus is the configured plugin, the sandbox is NotReady, its multus cache is missing, and the pod is still in the API.",
   },

@@ -73,7 +73,6 @@ export const multusDaemonDownOrWedged: FailureClass = {
   ],
   logFragments: ["multus", "informer cache", "shim", "checkapireadynow", "dummy", "daemon not reachable"],
   inSnapshot: {
-    visible: true,
     how: "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
   },
   versions: "multus thick 4.0 and later; “Text file busy” with manifests that install by plain cp.",

@@ -32,7 +32,6 @@ export const multusLossyConflist: FailureClass = {
   ],
   logFragments: ["plugin", "kubernetes_master"],
   inSnapshot: {
-    visible: true,
     how: "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
   },
   versions: "multus v4.2.1 to v4.3.0; fixed on master in July 2026.",

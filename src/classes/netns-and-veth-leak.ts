@@ -16,7 +16,6 @@ export const netnsAndVethLeak: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "A cni-* namespace that no sandbox refers to and whose inode is no process's network namespace.",
   },
   versions: "All; worse with containerd up to 2.0.5.",

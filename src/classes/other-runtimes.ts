@@ -27,7 +27,7 @@ const crioNameReserved: FailureClass = {
     },
   ],
   logFragments: ["reserve", "sandbox", "network", "not yet finished"],
-  inSnapshot: { visible: false, why: "CRI-O's reservations are in its memory only; the log names the stage." },
+  inSnapshot: { why: "CRI-O's reservations are in its memory only; the log names the stage." },
   versions: "All CRI-O releases.",
   treatment: {
     mode: "attended",
@@ -67,7 +67,7 @@ const crioAlreadyExists: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "reserve"],
-  inSnapshot: { visible: false, why: "CRI-O's name index is in its memory only; the log names the holder." },
+  inSnapshot: { why: "CRI-O's name index is in its memory only; the log names the holder." },
   versions: "Old CRI-O.",
   treatment: {
     mode: "attended",
@@ -106,7 +106,7 @@ const staleProcNetns: FailureClass = {
     },
   ],
   logFragments: ["cni", "/ns/net"],
-  inSnapshot: { visible: false, why: "The runtimes concerned are no longer in use with a CRI that could be asked." },
+  inSnapshot: { why: "The runtimes concerned are no longer in use with a CRI that could be asked." },
   versions: "Old CRI-O and docker (dockershim).",
   treatment: { mode: "none", reversible: false, steps: [], gates: [] },
   byHand: ["Upgrade the runtime. Never run a plugin's DEL by hand with a /proc path."],
@@ -145,7 +145,7 @@ const dockerNameConflict: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "container name", "conflicting container"],
-  inSnapshot: { visible: false, why: "docker's own list is not read; cri-dockerd shows only what it manages." },
+  inSnapshot: { why: "docker's own list is not read; cri-dockerd shows only what it manages." },
   versions: "docker with dockershim or cri-dockerd.",
   treatment: {
     mode: "attended",
@@ -181,7 +181,6 @@ const isuladNameConflict: FailureClass = {
   ],
   logFragments: ["sandbox", "etcd"],
   inSnapshot: {
-    visible: false,
     why: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",
   },
   versions: "iSulad (openEuler).",
@@ -214,7 +213,6 @@ const crioHalfRemoved: FailureClass = {
   ],
   logFragments: ["sandbox"],
   inSnapshot: {
-    visible: false,
     why: "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",
   },
   versions: "CRI-O from 1.22 on, and late releases of 1.20 and 1.21.",

@@ -27,7 +27,6 @@ export const calicoUnauthorized: FailureClass = {
   ],
   logFragments: ["plugin", "multus", "unauthorized", "error getting pod"],
   inSnapshot: {
-    visible: false,
     why: "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",
   },
   versions: "Reports from 2021 to 2025; any plugin that talks to the API with a token file.",
@@ -106,7 +105,6 @@ export const cniDelNeedsApiserver: FailureClass = {
   ],
   logFragments: ["plugin", "multus", "sandbox", "clusterinformation", "error waiting for pod"],
   inSnapshot: {
-    visible: false,
     why: "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",
   },
   versions: "All network add-ons that need the API on DEL.",
@@ -148,7 +146,6 @@ export const calicoNodenameMissing: FailureClass = {
   ],
   logFragments: ["calico"],
   inSnapshot: {
-    visible: false,
     why: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",
   },
   versions: "Calico 3.x.",
@@ -197,7 +194,6 @@ export const ciliumAgentDown: FailureClass = {
   ],
   logFragments: ["cilium", "deletion queue", "deletequeue"],
   inSnapshot: {
-    visible: false,
     why: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
   },
   versions: "First text: before the deletion queue existed. Second: with it.",
@@ -236,7 +232,6 @@ export const ciliumEmptyNetns: FailureClass = {
   ],
   logFragments: ["cni"],
   inSnapshot: {
-    visible: false,
     why: "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",
   },
   versions: "cilium from 1.17.5 up to but not including 1.18, with CRI-O 1.33.1.",
@@ -277,7 +272,6 @@ export const devicePluginCacheMissing: FailureClass = {
   ],
   logFragments: ["network", "cni", "rule table"],
   inSnapshot: {
-    visible: false,
     why: "The plugin's private directory is not read; its error in the logs names the missing file.",
   },
   versions: "Older sriov-cni and ib-sriov-cni, and spidernet's plugins.",
@@ -326,7 +320,6 @@ export const ipamRecordMissing: FailureClass = {
   ],
   logFragments: ["network", "reserve", "ovs port", "deallocating", "reserved ip", "table port"],
   inSnapshot: {
-    visible: false,
     why: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
   },
   versions: "Old whereabouts, and ovs-cni of 2021 to 2023.",
@@ -389,7 +382,6 @@ export const iptablesPortmap: FailureClass = {
   ],
   logFragments: ["iptables", "xtables", "ipv4 ", "chain", "ipv6 "],
   inSnapshot: {
-    visible: false,
     why: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",
   },
   versions: "Reported with portmap 0.8; any version can meet the lock.",
@@ -451,7 +443,6 @@ export const cniVersionMismatch: FailureClass = {
   ],
   logFragments: ["network", "plugin", "version is empty", "config version"],
   inSnapshot: {
-    visible: false,
     why: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
   },
   versions: "Documented for containerd 1.6 with old or empty cniVersion.",

@@ -19,7 +19,6 @@ export const podGone: FailureClass = {
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
-    visible: true,
     how: "NotReady and dead, its pod's uid is not among the pods that the API has for this node, and it has been so for longer than the minimum age.",
   },
   versions: "All runtimes.",

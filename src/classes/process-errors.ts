@@ -34,7 +34,6 @@ export const netnsBusy: FailureClass = {
   ],
   logFragments: ["netns", "sandbox"],
   inSnapshot: {
-    visible: false,
     why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   },
   versions: "Seen with containerd 1.2 to 1.4; the code is unchanged on main.",
@@ -118,7 +117,6 @@ export const containerUnkillable: FailureClass = {
     "kill task",
   ],
   inSnapshot: {
-    visible: false,
     why: "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
   },
   versions: "containerd 1.1 to 2.x.",
@@ -179,7 +177,6 @@ export const shimLost: FailureClass = {
   ],
   logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
   inSnapshot: {
-    visible: false,
     why: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
   },
   versions: "All; containerd 2.2.0 and later retries.",
@@ -239,7 +236,6 @@ export const sandboxFilesBusy: FailureClass = {
   ],
   logFragments: ["resource busy", "remove bundle", "sandbox", "not empty", "userdata/shm", "overlay-containers"],
   inSnapshot: {
-    visible: false,
     why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   },
   versions: "All.",
@@ -283,7 +279,6 @@ export const vmRuntimeLeft: FailureClass = {
   ],
   logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
   inSnapshot: {
-    visible: false,
     why: "Processes of virtual machines are not distinguished from others yet.",
   },
   versions: "Reported for kata 2.4; possible with any VM-like runtime.",

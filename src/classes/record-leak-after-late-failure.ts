@@ -21,7 +21,7 @@ export const recordLeakAfterLateFailure: FailureClass = {
     },
   ],
   logFragments: ["sandbox"],
-  inSnapshot: { visible: true, how: "Two or more records in the runtime's store carry the same sandbox name." },
+  inSnapshot: { how: "Two or more records in the runtime's store carry the same sandbox name." },
   versions: "containerd 2.0.x, 2.1.x, 2.2.0 to 2.2.5, 2.3.0 to 2.3.2.",
   treatment: {
     mode: "attended",

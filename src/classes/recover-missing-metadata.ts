@@ -38,7 +38,6 @@ export const recoverMissingMetadata: FailureClass = {
   ],
   logFragments: ["sandbox", "recover state"],
   inSnapshot: {
-    visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
   },
   versions: "containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3.",

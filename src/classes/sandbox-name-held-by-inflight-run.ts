@@ -61,7 +61,6 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
   ],
   logFragments: ["sandbox", "reserve"],
   inSnapshot: {
-    visible: true,
     how: "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
   },
   versions: "All runtimes and versions: containerd 1.3 to 2.3.",

@@ -28,7 +28,6 @@ export const shimLeak: FailureClass = {
   ],
   logFragments: ["shim", "delete task", "exit event", "taskexit"],
   inSnapshot: {
-    visible: true,
     how: "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",
   },
   versions: "Common before containerd 1.6.24 and 1.7.4; still reported for 1.7.32 and 2.x under churn.",

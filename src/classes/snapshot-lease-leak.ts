@@ -21,7 +21,7 @@ export const snapshotLeaseLeak: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "lease"],
-  inSnapshot: { visible: true, how: "A lease whose name is a sandbox id that is neither listed nor recorded." },
+  inSnapshot: { how: "A lease whose name is a sandbox id that is neither listed nor recorded." },
   versions: "Leases from containerd 2.1; writable snapshots without a container on all versions.",
   treatment: {
     mode: "automatic",

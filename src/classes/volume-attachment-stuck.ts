@@ -42,7 +42,6 @@ export const volumeAttachmentStuck: FailureClass = {
   ],
   logFragments: ["attachvolume.attach", "external-attacher", "attachment timeout"],
   inSnapshot: {
-    visible: true,
     how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
   },
   versions: "All; CSI drivers with an external-attacher.",

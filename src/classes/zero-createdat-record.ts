@@ -32,7 +32,6 @@ export const zeroCreatedatRecord: FailureClass = {
   ],
   logFragments: ["years ago", "6795364578871345152"],
   inSnapshot: {
-    visible: true,
     conclusive: true,
     how: "A NotReady sandbox with zero creation time and no container record behind it.",
   },

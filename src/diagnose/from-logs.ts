@@ -43,7 +43,7 @@ function causeNamedIn(report: FailedOperation): FailureClass | undefined {
   const failureClass = classById(first.class);
   if (failureClass === undefined || !keepsStuck(failureClass)) return undefined;
   const { inSnapshot } = failureClass;
-  return inSnapshot.visible && inSnapshot.conclusive === true ? undefined : failureClass;
+  return "how" in inSnapshot && inSnapshot.conclusive === true ? undefined : failureClass;
 }
 
 /** The catalogue's signatures need the operation for context. */

@@ -101,7 +101,7 @@ function alternatives(group: Group, style: Style): readonly string[] {
 
 /** The manual page of one class. */
 export function renderClass(one: FailureClass, style: Style): string {
-  const shows = one.inSnapshot.visible ? one.inSnapshot.how : `Not visible in a scan: ${one.inSnapshot.why}`;
+  const shows = "how" in one.inSnapshot ? one.inSnapshot.how : `Not visible in a scan: ${one.inSnapshot.why}`;
   const parts = [
     paint(style.colour).bold(one.title),
     paint(style.colour).dim(`${one.code} ${one.id}`),

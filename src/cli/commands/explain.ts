@@ -196,7 +196,7 @@ function manualEntry(one: FailureClass) {
     explanation,
     mechanism,
     signatures,
-    inSnapshot,
+    inSnapshot: { visible: "how" in inSnapshot, ...inSnapshot },
     versions,
     treatment,
     byHand,
