@@ -50,7 +50,7 @@ export const MODULES: readonly MutatedModule[] = [
       "test/classes/left-behind.test.ts",
       "test/classes/pod-gone.test.ts",
       "test/classes/retention.test.ts",
-      "test/heal/proof/probe-gate.test.ts",
+      "test/heal/proof/probe-first.test.ts",
       "test/heal/proof/semaphore.test.ts",
       "test/heal/proof/storm-brake.test.ts",
       "test/heal/proof/turns.test.ts",

@@ -79,7 +79,7 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
   return {
     severity: "warning",
     subject: { type: "node", name: cause.id },
-    summary: `${many} every ${paceOf(loops)} because of ${cause.id}: ${cause.summary}`,
+    summary: `${many} every ${intervalOf(loops)} because of ${cause.id}: ${cause.summary}`,
     evidence: [
       { source: "cri", fact: `${restarts} restarts since boot` },
       ...loops.slice(0, MAX_NAMED).map(evidenceOf),
@@ -92,7 +92,7 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
 const NOT_READ = { status: "absent", reason: "" } as const;
 
 /** "2-3s" if they differ, else "2s". */
-function paceOf(loops: readonly CrashLoop[]): string {
+function intervalOf(loops: readonly CrashLoop[]): string {
   const all = loops.map(({ everySeconds }) => Math.max(1, Math.round(everySeconds)));
   const fastest = Math.min(...all);
   const slowest = Math.max(...all);
@@ -102,10 +102,10 @@ function paceOf(loops: readonly CrashLoop[]): string {
 
 function evidenceOf({ pod, container, everySeconds, lastSecondsAgo, restartsSinceBoot }: CrashLoop): Evidence {
   const what = container === undefined ? "its sandbox" : `container ${container}`;
-  const pace = durationInWords(Math.max(1, Math.round(everySeconds)));
+  const interval = durationInWords(Math.max(1, Math.round(everySeconds)));
   return {
     source: "cri",
-    fact: `${pod.namespace}/${pod.name}: ${what} was started again ${restartsSinceBoot} times, every ${pace}, last ${durationInWords(lastSecondsAgo)} ago`,
+    fact: `${pod.namespace}/${pod.name}: ${what} was started again ${restartsSinceBoot} times, every ${interval}, last ${durationInWords(lastSecondsAgo)} ago`,
   };
 }
 

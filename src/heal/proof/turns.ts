@@ -17,7 +17,7 @@ interface TurnRules {
 }
 
 export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
-  const gate = probeGate(probes);
+  const probing = probeFirst(probes);
 
   async function observed(call: () => Promise<void>): Promise<void> {
     try {
@@ -40,7 +40,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
   return async (call, kind) => {
     if (kind === "no-plugins") return await take(call);
     let objection: Reason | undefined;
-    const unanswered = await gate.run(async () => {
+    const unanswered = await probing.run(async () => {
       objection = await take(call);
     });
     return unanswered === undefined ? objection : brake.unanswered(unanswered);
@@ -73,12 +73,12 @@ interface ProbeRules {
   readonly mostUnanswered: number;
 }
 
-interface ProbeGate {
+interface Probing {
   /** Makes the call when it is allowed; returns the number of unanswered calls if it was not made. */
   run(call: () => Promise<void>): Promise<number | undefined>;
 }
 
-export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate {
+export function probeFirst({ patienceMs, mostUnanswered }: ProbeRules): Probing {
   let isOpen = false;
   let isProbing = false;
   let unanswered = 0;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { probeGate } from "../../../src/heal/proof/turns.ts";
+import { probeFirst } from "../../../src/heal/proof/turns.ts";
 
 const PATIENCE_MS = 1000;
 
@@ -11,8 +11,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function gateWith(mostUnanswered: number) {
-  const gate = probeGate({ patienceMs: PATIENCE_MS, mostUnanswered });
+function probing(mostUnanswered: number) {
+  const first = probeFirst({ patienceMs: PATIENCE_MS, mostUnanswered });
   const under: { succeed: () => void; fail: () => void }[] = [];
   const results: Promise<number | undefined | "failed">[] = [];
   const call = (): Promise<void> =>
@@ -20,7 +20,7 @@ function gateWith(mostUnanswered: number) {
   return {
     under,
     ask: (count: number) => {
-      for (let asked = 0; asked < count; asked += 1) results.push(gate.run(call).catch(() => "failed" as const));
+      for (let asked = 0; asked < count; asked += 1) results.push(first.run(call).catch(() => "failed" as const));
     },
     results: () => Promise.all(results),
   };
@@ -34,9 +34,9 @@ async function patienceIsOver(): Promise<void> {
   await vi.advanceTimersByTimeAsync(PATIENCE_MS);
 }
 
-describe("probe gate", () => {
+describe("the first calls", () => {
   test("makes one call first, and all others once it succeeded", async () => {
-    const { under, ask } = gateWith(2);
+    const { under, ask } = probing(2);
     ask(28);
     await settled();
     expect(under).toHaveLength(1);
@@ -48,7 +48,7 @@ describe("probe gate", () => {
   });
 
   test("tries the next call after a failure, still one at a time", async () => {
-    const { under, ask } = gateWith(2);
+    const { under, ask } = probing(2);
     ask(5);
     await settled();
     under[0]?.fail();
@@ -58,7 +58,7 @@ describe("probe gate", () => {
   });
 
   test("makes no more calls after several timed out", async () => {
-    const { under, ask, results } = gateWith(2);
+    const { under, ask, results } = probing(2);
     ask(28);
     await settled();
     await patienceIsOver();
@@ -71,7 +71,7 @@ describe("probe gate", () => {
   });
 
   test("opens when a late answer is a success", async () => {
-    const { under, ask } = gateWith(3);
+    const { under, ask } = probing(3);
     ask(2);
     await settled();
     await patienceIsOver();
@@ -84,7 +84,7 @@ describe("probe gate", () => {
   });
 
   test("a call that fails after the timeout is no longer counted as unanswered", async () => {
-    const { under, ask } = gateWith(2);
+    const { under, ask } = probing(2);
     ask(4);
     await settled();
     await patienceIsOver();
@@ -98,7 +98,7 @@ describe("probe gate", () => {
   });
 
   test("a call that fails after the timeout does not start a second call beside the in-flight one", async () => {
-    const { under, ask } = gateWith(3);
+    const { under, ask } = probing(3);
     ask(4);
     await settled();
     await patienceIsOver();
@@ -111,7 +111,7 @@ describe("probe gate", () => {
   });
 
   test("an answer in time does not cancel out a call without an answer", async () => {
-    const { under, ask } = gateWith(1);
+    const { under, ask } = probing(1);
     ask(3);
     await settled();
     under[0]?.fail();
@@ -121,7 +121,7 @@ describe("probe gate", () => {
   });
 
   test("a call answered in time does not count as unanswered later", async () => {
-    const { under, ask } = gateWith(1);
+    const { under, ask } = probing(1);
     ask(1);
     await settled();
     under[0]?.fail();
@@ -133,7 +133,7 @@ describe("probe gate", () => {
   });
 
   test("calls without an answer do not close an open gate", async () => {
-    const { under, ask } = gateWith(1);
+    const { under, ask } = probing(1);
     ask(1);
     await settled();
     under[0]?.succeed();
@@ -147,7 +147,7 @@ describe("probe gate", () => {
   });
 
   test("a failure does not close an open gate", async () => {
-    const { under, ask } = gateWith(1);
+    const { under, ask } = probing(1);
     ask(1);
     await settled();
     under[0]?.succeed();
