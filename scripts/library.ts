@@ -22,7 +22,7 @@ await build({
   external: ["valibot"],
 });
 const options = ["--declaration", "--emitDeclarationOnly", "--noEmit", "false", "--rewriteRelativeImportExtensions"];
-const strictness = ["--strict", "--exactOptionalPropertyTypes", "--skipLibCheck", "--types", "node"];
+const strictness = ["--strict", "--skipLibCheck", "--types", "node"];
 const modules = ["--module", "NodeNext", "--target", "ES2024", "--rootDir", "src", "--outDir", join(OUT, "types")];
 const files = ["--ignoreConfig", "src/library/index.ts"];
 execFileSync("tsc", [...options, ...strictness, ...modules, ...files], { stdio: "inherit" });
