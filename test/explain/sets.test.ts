@@ -13,8 +13,19 @@ const known: ReadonlySet<string> = new Set([
   "note",
 ]);
 const operations: ReadonlySet<string> = new Set([
-  ...["create-sandbox", "stop-sandbox", "remove-sandbox", "cni-add", "cni-del", "recover"],
-  ...["create-container", "start-container", "stop-container", "attach", "detach", "mount", "unmount"],
+  "create-sandbox",
+  "stop-sandbox",
+  "remove-sandbox",
+  "cni-add",
+  "cni-del",
+  "recover",
+  "create-container",
+  "start-container",
+  "stop-container",
+  "attach",
+  "detach",
+  "mount",
+  "unmount",
 ]);
 
 function expectations({ accept, none, mechanism, operation, topic }: SetLine): readonly string[] {

@@ -5,7 +5,7 @@ export interface SetLine {
   readonly line: string;
   /** Classes that are right; beside a mechanism or an operation: true as well, although less exact. */
   readonly accept: readonly string[];
-  /** Nobody's: other software, or a line of an ordinary start, stop or removal. */
+  /** No failure of a pod: other software, or a line of an ordinary start, stop or removal. */
   readonly none: boolean;
   /** A cause that has no class yet, by its name in the reference material. */
   readonly mechanism?: string;
