@@ -41,14 +41,18 @@ const lease = (name: string, holderIdentity?: string): object => ({
   spec: { ...(holderIdentity === undefined ? {} : { holderIdentity }), leaseDurationSeconds: 30 },
 });
 
-const event = (name: string, host: string): object => ({
+const event = (name: string, host: string, more: object = {}): object => ({
   apiVersion: "v1",
   kind: "Event",
   metadata: { namespace: "default", name },
   involvedObject: { apiVersion: "v1", kind: "Node", name: host, uid: host },
   reason: "GhostDetected",
   source: { component: "unghost", host },
+  reportingComponent: "unghost",
+  reportingInstance: host,
+  ...more,
 });
+const aboutPod = (name: string) => ({ involvedObject: { apiVersion: "v1", kind: "Pod", namespace: "default", name } });
 
 /** kubectl reads what it patches; the agent does not. */
 const forKubectl: readonly object[] = [
@@ -56,7 +60,7 @@ const forKubectl: readonly object[] = [
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
     metadata: { name: "for-kubectl" },
-    rules: [{ apiGroups: [""], resources: ["nodes/status"], verbs: ["get"] }],
+    rules: [{ apiGroups: [""], resources: ["nodes/status", "events"], verbs: ["get"] }],
   },
   {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -68,16 +72,19 @@ const forKubectl: readonly object[] = [
 ];
 
 const DRY = "--dry-run=server";
-const condition = JSON.stringify({ status: { conditions: [{ type: "GhostSandboxes", status: "True" }] } });
-const patchNode = (name: string) => [
+const OWN_CONDITION = { type: "GhostSandboxes", status: "True" };
+const patchStatus = (name: string, patch: object, type: "strategic" | "merge" | "json" = "strategic") => [
   "patch",
   "node",
   name,
   "--subresource=status",
-  "--type=strategic",
-  `-p=${condition}`,
+  `--type=${type}`,
+  `-p=${JSON.stringify(patch)}`,
   DRY,
 ];
+const patchNode = (name: string) => patchStatus(name, { status: { conditions: [OWN_CONDITION] } });
+const aboutNode = (name: string) => ({ involvedObject: { apiVersion: "v1", kind: "Node", name, uid: name } });
+const patchEvent = (name: string, patch: object) => ["patch", "event", name, `-p=${JSON.stringify(patch)}`, DRY];
 const deletePod = (name: string) => ["delete", "pod", name, "--wait=false", DRY];
 
 interface Attempt {
@@ -94,6 +101,11 @@ const ALLOWED: Readonly<Record<string, Attempt>> = {
   "a slot that it gives back": write("replace", lease("held-by-a")),
   "a slot that it takes over": write("replace", lease("held-by-b", OWN)),
   "an event of its own": write("create", event("own", OWN)),
+  "an event of its own about a pod": write("create", event("own-pod", OWN, aboutPod("on-a"))),
+  "an event of its own, counted again": { args: patchEvent("by-a", { count: 2 }) },
+  "its own condition, removed": {
+    args: patchStatus(OWN, { status: { conditions: [{ type: "GhostSandboxes", $patch: "delete" }] } }),
+  },
 };
 
 const ACROSS: Readonly<Record<string, Attempt>> = {
@@ -104,6 +116,83 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
   "a slot that another holds, given back": write("replace", lease("held-by-b")),
   "a slot handed to another": write("replace", lease("held-by-a", OTHER)),
   "an event as another": write("create", event("other", OTHER)),
+};
+
+const ready = (status: string) => ({ type: "Ready", status, reason: "KubeletReady", message: "" });
+const metadata = (fields: object) => ({ args: patchStatus(OWN, { metadata: fields }) });
+const status = (fields: object) => ({ args: patchStatus(OWN, { status: fields }) });
+
+/** What nodes/status and events allow of its own node, and is not its own. */
+const BEYOND: Readonly<Record<string, Attempt>> = {
+  "a label": metadata({ labels: { zone: "a" } }),
+  "a label that NodeRestriction forbids kubelet": metadata({
+    labels: { "node-restriction.kubernetes.io/tenant": "a" },
+  }),
+  "a role label": metadata({ labels: { "node-role.kubernetes.io/control-plane": "" } }),
+  "a label together with its condition": {
+    args: patchStatus(OWN, { metadata: { labels: { zone: "a" } }, status: { conditions: [OWN_CONDITION] } }),
+  },
+  "a label by a JSON patch": {
+    args: patchStatus(OWN, [{ op: "add", path: "/metadata/labels", value: { zone: "a" } }], "json"),
+  },
+  "a label removed": { args: patchStatus(OWN, { metadata: { labels: { given: null } } }, "merge") },
+  "an annotation": metadata({ annotations: { "unghost.dev/paused": "false" } }),
+  "an annotation removed": { args: patchStatus(OWN, { metadata: { annotations: { given: null } } }, "merge") },
+  "a finalizer": metadata({ finalizers: ["example.com/hold"] }),
+  "an owner reference": metadata({
+    ownerReferences: [{ apiVersion: "v1", kind: "Node", name: OTHER, uid: "00000000-0000-0000-0000-000000000000" }],
+  }),
+  "an address": status({ addresses: [{ type: "InternalIP", address: "192.0.2.7" }] }),
+  "the capacity": status({ capacity: { "example.com/gpu": "8" } }),
+  "the allocatable": status({ allocatable: { cpu: "64" } }),
+  "the node's information": status({ nodeInfo: { kubeletVersion: "v9.9.9" } }),
+  "kubelet's port": status({ daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }),
+  "the images": status({ images: [{ names: ["example.com/image:1"], sizeBytes: 1 }] }),
+  "the volumes in use": status({ volumesInUse: ["kubernetes.io/csi/example^v"] }),
+  "the attached volumes": status({ volumesAttached: [{ name: "kubernetes.io/csi/example^v", devicePath: "/dev/x" }] }),
+  "the phase": status({ phase: "Terminated" }),
+  "the condition Ready": status({ conditions: [ready("False")] }),
+  "the condition Ready together with its own": status({ conditions: [OWN_CONDITION, ready("False")] }),
+  "a new condition of another": status({ conditions: [{ type: "KernelDeadlock", status: "True" }] }),
+  "the condition Ready removed": status({ conditions: [{ type: "Ready", $patch: "delete" }] }),
+  "all conditions but its own": { args: patchStatus(OWN, { status: { conditions: [OWN_CONDITION] } }, "merge") },
+  "an event as kubelet": write("create", event("kubelet", OWN, { source: { component: "kubelet", host: OWN } })),
+  "an event as kubelet about a pod of another node": write(
+    "create",
+    event("kubelet-b", OWN, { source: { component: "kubelet", host: OWN }, ...aboutPod("on-b") }),
+  ),
+  "an event reported by kubelet": write("create", event("reported", OWN, { reportingComponent: "kubelet" })),
+  "an event without a source": write("create", event("no-source", OWN, { source: {} })),
+  "an event with a reason of kubelet": write("create", event("reason", OWN, { reason: "NodeNotReady" })),
+  "an event about another node": write("create", event("about-b", OWN, aboutNode(OTHER))),
+  "an event about a Deployment": write(
+    "create",
+    event("deployment", OWN, {
+      involvedObject: { apiVersion: "apps/v1", kind: "Deployment", namespace: "default", name: "web" },
+    }),
+  ),
+  "an event of kubelet, taken over": { args: patchEvent("by-kubelet", event("by-kubelet", OWN)) },
+  "an event of its own, handed to kubelet": {
+    args: patchEvent("by-a", { source: { component: "kubelet", host: OWN } }),
+  },
+};
+
+/** What its role does not allow in the first place. */
+const NEVER: Readonly<Record<string, Attempt>> = {
+  "the node itself": { args: ["patch", "node", OWN, `-p=${JSON.stringify({ spec: { unschedulable: true } })}`, DRY] },
+  "the node deleted": { args: ["delete", "node", OWN, DRY] },
+  "a node created": write("create", { apiVersion: "v1", kind: "Node", metadata: { name: "node-c" } }),
+  "a pod created": write("create", pod("default", "new", OWN)),
+  "a pod's labels": { args: ["label", "pod", "on-a", "a=b", DRY] },
+  "an event deleted": { args: ["delete", "event", "by-a", DRY] },
+  "a volume attachment deleted": { args: ["delete", "volumeattachments", "any", DRY] },
+  "a Secret read": { args: ["get", "secrets", "--namespace=unghost"] },
+  "a role of its own": write("create", {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRole",
+    metadata: { name: "more" },
+    rules: [],
+  }),
 };
 
 test(
@@ -119,7 +208,10 @@ test(
     const hasAccount = (namespace: string) => () =>
       kubectl(["get", "serviceaccount", "default", `--namespace=${namespace}`]).catch(() => undefined);
     await apply(deployed);
-    await apply([OWN, OTHER].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name } })));
+    const given = { labels: { given: "1" }, annotations: { given: "1" } };
+    await apply([OWN, OTHER].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name, ...given } })));
+    for (const name of [OWN, OTHER])
+      await kubectl(patchStatus(name, { status: { conditions: [ready("True")] } }).filter((arg) => arg !== DRY));
     for (const namespace of ["default", "unghost"]) {
       await until(`${namespace} has its ServiceAccount`, WAIT_MS, hasAccount(namespace));
     }
@@ -131,6 +223,8 @@ test(
       pod("default", "unscheduled", undefined),
       lease("held-by-a", OWN),
       lease("held-by-b", OTHER),
+      event("by-a", OWN),
+      event("by-kubelet", OWN, { source: { component: "kubelet", host: OWN }, reportingComponent: "kubelet" }),
     ]);
     const token = async (...bound: readonly string[]) =>
       (await kubectl(["create", "token", "unghost-agent", "--namespace=unghost", ...bound])).trim();
@@ -151,7 +245,9 @@ test(
     };
 
     // RBAC alone allows other nodes, which is why there is a policy.
-    expect([...(await refusedAmong({ ...ALLOWED, ...ACROSS }, own)).keys()]).toEqual([]);
+    expect([...(await refusedAmong({ ...ALLOWED, ...ACROSS, ...BEYOND }, own)).keys()]).toEqual([]);
+    const never = await refusedAmong(NEVER, own);
+    expect([...never.keys()]).toEqual(Object.keys(NEVER));
 
     await apply(policy);
     await until("the policy is in force", WAIT_MS, async () => {
@@ -162,9 +258,11 @@ test(
     expect([...(await refusedAmong(ALLOWED, own))]).toEqual([]);
     const across = await refusedAmong(ACROSS, own);
     expect([...across.keys()]).toEqual(Object.keys(ACROSS));
-    for (const [name, stderr] of across) expect(stderr, name).toContain("the agent of node-a may");
-    const withoutNode = await refusedAmong({ ...ALLOWED, ...ACROSS }, unbound);
-    expect([...withoutNode.keys()]).toEqual(Object.keys({ ...ALLOWED, ...ACROSS }));
+    const beyond = await refusedAmong(BEYOND, own);
+    expect([...beyond.keys()]).toEqual(Object.keys(BEYOND));
+    for (const [name, stderr] of [...across, ...beyond]) expect(stderr, name).toContain("the agent of node-a may");
+    const withoutNode = await refusedAmong({ ...ALLOWED, ...ACROSS, ...BEYOND }, unbound);
+    expect([...withoutNode.keys()]).toEqual(Object.keys({ ...ALLOWED, ...ACROSS, ...BEYOND }));
     for (const [name, stderr] of withoutNode) expect(stderr, name).toContain("does not name the node it belongs to");
     // Other users are not affected.
     await kubectl(patchNode(OTHER));
