@@ -5,7 +5,8 @@
 #
 # UNGHOST_VERSION   the release (default: the one this script came with)
 # UNGHOST_BASE_URL  required: where archives and SHA256SUMS are (file:///path works too)
-# UNGHOST_SHA256    the archive's sum, where you have it from elsewhere: then SHA256SUMS is not trusted
+# UNGHOST_SHA256    the archive's sum, where you have it from elsewhere: then SHA256SUMS is not trusted. Without it the sum
+#                   comes from the same place as the archive: it shows a whole download, not who made it
 # UNGHOST_BIN_DIR   where the program goes (default /usr/local/bin)
 set -eu
 
@@ -24,6 +25,9 @@ main() {
   fetch "$base/$archive" "$work/$archive"
   expected="${UNGHOST_SHA256:-}"
   if [ -z "$expected" ]; then
+    case "$base" in
+      https://*) echo "UNGHOST_SHA256 is not set: the sum comes from $base, as the archive does, and shows only that the download is whole" >&2 ;;
+    esac
     fetch "$base/SHA256SUMS" "$work/SHA256SUMS"
     expected=$(awk -v file="$archive" '$2 == file { print $1 }' "$work/SHA256SUMS")
   fi
@@ -62,13 +66,29 @@ fetch() {
       if command -v curl >/dev/null 2>&1; then
         curl --fail --silent --show-error --location --proto '=https' --tlsv1.2 --max-time 600 --output "$2" "$1"
       elif command -v wget >/dev/null 2>&1; then
-        wget -q -T 60 -O "$2" "$1"
+        fetch_with_wget "$1" "$2"
       else
         fail "neither curl nor wget is here"
       fi
       ;;
     *) fail "$1 is not https: archive and sums could be replaced on the way" ;;
   esac || fail "$1 could not be downloaded"
+}
+
+# wget would follow a redirection to http as well: each step is looked at before it is taken.
+fetch_with_wget() {
+  from="$1"
+  for _ in 1 2 3 4 5; do
+    # Ends with an error at a redirection, which the headers show.
+    if headers=$(LC_ALL=C wget -q -S -T 60 --max-redirect=0 -O "$2" "$from" 2>&1); then return 0; fi
+    to=$(printf '%s\n' "$headers" | sed -n 's/^ *[Ll]ocation: *\([^ ]*\).*/\1/p' | tail -n 1 | tr -d '\r')
+    case "$to" in
+      https://*) from="$to" ;;
+      "") fail "wget could not download $from: $(printf '%s\n' "$headers" | tail -n 1)" ;;
+      *) fail "$from leads to $to, which is not https: archive and sums could be replaced on the way" ;;
+    esac
+  done
+  fail "$1 is redirected too often"
 }
 
 sum_of() {

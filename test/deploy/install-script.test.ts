@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
+import { makeAuthority } from "../../lab/stub-api/certificates.ts";
 import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { tempDir } from "../support/temp-dir.ts";
@@ -83,6 +86,63 @@ test.each<[string, (release: Release) => Readonly<Record<string, string>>, strin
   const { code, stderr } = await made.install(spoil(made));
 
   expect([code, stderr]).toEqual([1, expect.stringContaining(complaint)]);
+  expect(existsSync(made.binDir)).toBe(false);
+});
+
+interface Server {
+  readonly url: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Serves a release over https to a wget that trusts it, on a machine without curl. */
+async function serve(
+  { dir }: Release,
+  locationOf: (path: string, port: number) => string | undefined,
+): Promise<Server> {
+  const authority = makeAuthority(dir, "authority");
+  const { cert, key } = authority.issue("/CN=127.0.0.1", { san: "IP:127.0.0.1" });
+  const server = createServer({ cert, key }, ({ url = "/" }, response) => {
+    const { port } = server.address() as AddressInfo;
+    const location = locationOf(url, port);
+    if (location !== undefined) response.writeHead(302, { location }).end();
+    else response.end(readFileSync(join(dir, basename(url))));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const programs = join(dir, "programs");
+  mkdirSync(programs);
+  const needed = ["awk", "chmod", "cp", "cut", "gzip", "mkdir", "mktemp", "mv", "rm", "sed", "sh", "sha256sum"];
+  for (const name of [...needed, "tail", "tar", "tr", "uname", "wget"]) {
+    const path = ["/bin", "/usr/bin"].map((place) => join(place, name)).find((place) => existsSync(place));
+    symlinkSync(path ?? `/missing/${name}`, join(programs, name));
+  }
+  writeFileSync(join(dir, "ca.crt"), authority.cert);
+  writeFileSync(join(dir, "wgetrc"), `ca_certificate = ${join(dir, "ca.crt")}\n`);
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, env: { UNGHOST_BASE_URL: url, PATH: programs, WGETRC: join(dir, "wgetrc") } };
+}
+
+const hasWget = existsSync("/usr/bin/wget");
+
+test.skipIf(!hasWget)("install.sh follows wget's redirections over https (skipped without wget)", async () => {
+  const made = release();
+  const { env } = await serve(made, (path, port) =>
+    path.startsWith("/next/") ? undefined : `https://127.0.0.1:${port}/next${path}`,
+  );
+
+  const { code, stdout, stderr } = await made.install(env);
+
+  expect([code, stdout]).toEqual([0, expect.stringContaining("unghost from the archive")]);
+  expect(stderr).toContain("UNGHOST_SHA256 is not set");
+});
+
+test.skipIf(!hasWget)("install.sh refuses a redirection of wget to http (skipped without wget)", async () => {
+  const made = release();
+  const { env } = await serve(made, (path) => `http://127.0.0.1:1${path}`);
+
+  const { code, stderr } = await made.install(env);
+
+  expect([code, stderr]).toEqual([1, expect.stringContaining("is not https")]);
   expect(existsSync(made.binDir)).toBe(false);
 });
 
