@@ -1,14 +1,13 @@
 import type { Detected, Subject } from "../evidence/finding.ts";
 import { metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
 import type { MetadataFile } from "../node/types/snapshot.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
 const etcd = /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap/;
 
-export const boltCorruption: FailureClass = {
+export const boltCorruption: ClassDefinition = {
   id: "bolt-corruption",
   code: "D4",
-  category: "runtime-down",
   title: "The runtime's database is damaged",
   explanation:
     "A power cut or a failing disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made again.",
@@ -47,9 +46,8 @@ export const boltCorruption: FailureClass = {
     },
   ],
   logFragments: ["bolt", "page type", "reachable pages", "page expected", "meta.db"],
-  inSnapshot: {
-    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
-  },
+  inSnapshot:
+    "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
   versions: "All.",
   treatment: {
     mode: "attended",

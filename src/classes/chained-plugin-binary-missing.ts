@@ -6,12 +6,11 @@ import { type UnknownId, unknownIds } from "../evidence/unknown-ids.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { CniConfig } from "../node/types/cni.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const chainedPluginBinaryMissing: FailureClass = {
+export const chainedPluginBinaryMissing: ClassDefinition = {
   id: "chained-plugin-binary-missing",
   code: "B7",
-  category: "removal-fails",
   sharedCause: true,
   title: "A plugin of the chain has no binary",
   explanation:

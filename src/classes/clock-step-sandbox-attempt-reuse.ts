@@ -4,12 +4,11 @@ import type { Detected } from "../evidence/finding.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const clockStepSandboxAttemptReuse: FailureClass = {
+export const clockStepSandboxAttemptReuse: ClassDefinition = {
   id: "clock-step-sandbox-attempt-reuse",
   code: "A3",
-  category: "creation-blocked",
   title: "Clock step made the kubelet reuse an attempt number",
   explanation:
     "The node's clock was wrong when it booted (no battery, no RTC, a swapped CMOS cell) and was corrected later. The kubelet took an old sandbox for the newest one and asks for an attempt number that is already taken. Typically every pod on the node is hit at once, and the holder of the name is listed with an odd age.",
@@ -26,9 +25,8 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
     },
   ],
   logFragments: ["sandbox"],
-  inSnapshot: {
-    how: "For one pod uid the order of attempts differs from the order of creation times, or a creation time lies in the future, before 1971, or before the first boot.",
-  },
+  inSnapshot:
+    "For one pod uid the order of attempts differs from the order of creation times, or a creation time lies in the future, before 1971, or before the first boot.",
   versions: "Kubelet before 1.35, with any runtime.",
   treatment: {
     mode: "automatic",

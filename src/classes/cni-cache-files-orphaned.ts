@@ -2,21 +2,16 @@ import type { Detected } from "../evidence/finding.ts";
 import { replaysOf, stepToMoveOrphan } from "../evidence/sandbox-detected.ts";
 import { evidenceOfAbsence, unknownIds } from "../evidence/unknown-ids.ts";
 import { cacheFilesOf, type NodeView } from "../evidence/view.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const cniCacheFilesOrphaned: FailureClass = {
+export const cniCacheFilesOrphaned: ClassDefinition = {
   id: "cni-cache-files-orphaned",
   code: "C6",
-  category: "leak",
   title: "CNI cache files of pods that are gone",
   explanation:
     "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They grow in number with each crash, and sometimes they are the only record of an address that still has to be freed.",
   mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
-  },
+  inSnapshot: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
   versions: "All.",
   treatment: {
     mode: "automatic",

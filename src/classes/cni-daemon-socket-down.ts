@@ -16,12 +16,11 @@ import { durationInWords } from "../host/text.ts";
 import type { CniDaemon } from "../node/types/cni.ts";
 import type { NamedPod } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const cniDaemonSocketDown: FailureClass = {
+export const cniDaemonSocketDown: ClassDefinition = {
   id: "cni-daemon-socket-down",
   code: "B13",
-  category: "removal-fails",
   sharedCause: true,
   blocksEveryCall: true,
   title: "The network add-on's node agent is down",
@@ -71,9 +70,8 @@ export const cniDaemonSocketDown: FailureClass = {
     },
   ],
   logFragments: ["plugin", "grpc", "ovn", "cni", "antrea", "spiderpool", "127.0.0.1:5"],
-  inSnapshot: {
-    how: "The CNI configuration names the agent's socket. No process listens on it while kubelet reports that pods fail; or one does, and several plugin calls that started after it wait for it.",
-  },
+  inSnapshot:
+    "The CNI configuration names the agent's socket. No process listens on it while kubelet reports that pods fail; or one does, and several plugin calls that started after it wait for it.",
   versions: "Any.",
   treatment: {
     mode: "attended",

@@ -12,12 +12,11 @@ import { hungProcess } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import type { NamedPod } from "../node/types/ids.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const cniLockWedge: FailureClass = {
+export const cniLockWedge: ClassDefinition = {
   id: "cni-lock-wedge",
   code: "D5",
-  category: "runtime-down",
   blocksEveryCall: true,
   title: "One hung plugin blocks the whole runtime",
   explanation:
@@ -48,9 +47,8 @@ export const cniLockWedge: FailureClass = {
     },
   ],
   logFragments: ["container runtime is down", "runtime service failed", "retrieve pods"],
-  inSnapshot: {
-    how: "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
-  },
+  inSnapshot:
+    "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
   versions:
     "containerd 2.x (seen on 2.1 and 2.3), whose go-cni holds the lock while a plugin runs. containerd 1.6.20 answers Status in the same situation.",
   treatment: {

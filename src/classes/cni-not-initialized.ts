@@ -3,12 +3,11 @@ import type { Detected, Evidence } from "../evidence/finding.ts";
 import { heldUpInWords, incompleteSandboxes } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const cniNotInitialized: FailureClass = {
+export const cniNotInitialized: ClassDefinition = {
   id: "cni-not-initialized",
   code: "B6",
-  category: "removal-fails",
   sharedCause: true,
   title: "No usable CNI configuration",
   explanation:

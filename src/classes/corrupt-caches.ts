@@ -10,12 +10,11 @@ import {
 import { containerdBehaviour, MULTUS } from "../evidence/versions.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const libcniResultCacheCorrupt: FailureClass = {
+export const libcniResultCacheCorrupt: ClassDefinition = {
   id: "libcni-result-cache-corrupt",
   code: "B1",
-  category: "removal-fails",
   title: "Corrupt CNI result cache",
   explanation:
     "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime reads it before it takes the pod's network down, fails, and stops there. The pod stays Terminating or Unknown forever, and crictl rmp --force fails, too, while the file is there.",
@@ -105,10 +104,9 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-export const multusCacheCorrupt: FailureClass = {
+export const multusCacheCorrupt: ClassDefinition = {
   id: "multus-cache-corrupt",
   code: "B2",
-  category: "removal-fails",
   title: "Corrupt multus cache",
   explanation:
     "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without a DEL of the networks, so their addresses leak.",
@@ -169,10 +167,9 @@ export const multusCacheCorrupt: FailureClass = {
 const MULTUS_SUMMARY =
   "multus cannot read which delegates it had called: up to 3.9 every removal fails, from 4.0 on it succeeds without calling them and leaks their addresses";
 
-export const delegateScratchCorrupt: FailureClass = {
+export const delegateScratchCorrupt: ClassDefinition = {
   id: "delegate-scratch-corrupt",
   code: "B22",
-  category: "removal-fails",
   title: "Corrupt flannel scratch file",
   explanation:
     "A power cut emptied the file in which flannel's plugin keeps what it passed on to the bridge plugin. Older versions fail every removal because of it; newer ones report success and leave the address allocated.",

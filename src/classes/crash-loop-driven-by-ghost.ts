@@ -4,22 +4,18 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { KernelFacts } from "../node/types/snapshot.ts";
-import { type Classified, type FailureClass, keepsStuck } from "./failure-class.ts";
+import { type ClassDefinition, type Classified, keepsStuck } from "./failure-class.ts";
 
-export const crashLoopDrivenByGhost: FailureClass = {
+export const crashLoopDrivenByGhost: ClassDefinition = {
   id: "crash-loop-driven-by-ghost",
   code: "S4",
-  category: "left-behind",
   title: "Pods that crash over and over because of a ghost",
   explanation:
     "Pods on this node start, miss something that a ghost keeps from running, and end again, every few seconds. That wears the node down, and a node that is worn down makes new ghosts. Nothing is wrong with these pods: heal what they wait for.",
   mechanism:
     "Each start makes namespaces, mounts and processes, and each end tears them down. Hundreds of those an hour load the kernel until it stalls; a stalled kernel makes plugins time out, and plugins that time out leave sandboxes behind.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are reported with it.",
-  },
+  inSnapshot:
+    "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are reported with it.",
   versions: "All.",
   treatment: {
     mode: "none",

@@ -1,16 +1,11 @@
-import { clockStepSandboxAttemptReuse } from "./clock-step-sandbox-attempt-reuse.ts";
-import { failedRollbackUnknownSandbox } from "./failed-rollback-unknown-sandbox.ts";
-import type { FailureClass } from "./failure-class.ts";
-import { sandboxNameHeldByInflightRun } from "./sandbox-name-held-by-inflight-run.ts";
-import { zeroCreatedatRecord } from "./zero-createdat-record.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
 const decides =
   "Check the holder. Not listed and the disk busy: a slow create (this class), wait. Running and healthy: the clock stepped and the kubelet counts restarts wrongly (A4). Hours without end and threads in uninterruptible sleep on a mount: a dead volume (A8).";
 
-const containerNameHeldBySlowCreate: FailureClass = {
+export const containerNameHeldBySlowCreate: ClassDefinition = {
   id: "container-name-held-by-slow-create",
   code: "A2",
-  category: "creation-blocked",
   title: "Container name held by a slow create",
   explanation:
     "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet timed out after two minutes and retried; the second request meets the name of the first. It nearly always ends well on its own.",
@@ -33,9 +28,8 @@ const containerNameHeldBySlowCreate: FailureClass = {
     },
   ],
   logFragments: ["reserve"],
-  inSnapshot: {
-    why: "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears without intervention.",
-  },
+  inSnapshot:
+    "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears without intervention.",
   versions:
     "All. Newer containerd (2.1.7+, 2.2.2+, 2.3) adds “check if another CreateContainer request is in progress”.",
   treatment: {
@@ -58,10 +52,9 @@ const containerNameHeldBySlowCreate: FailureClass = {
   ],
 };
 
-const clockStepContainerRestartcount: FailureClass = {
+export const clockStepContainerRestartcount: ClassDefinition = {
   id: "clock-step-container-restartcount",
   code: "A4",
-  category: "creation-blocked",
   title: "Clock step made the kubelet reuse a restart count",
   explanation:
     "The kubelet tries to start a container that is already running: after a clock step it reads an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
@@ -84,9 +77,8 @@ const clockStepContainerRestartcount: FailureClass = {
     },
   ],
   logFragments: ["container name"],
-  inSnapshot: {
-    why: "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
-  },
+  inSnapshot:
+    "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
   versions: "All kubelets; the upstream change was still open when this was written.",
   treatment: {
     mode: "attended",
@@ -112,10 +104,9 @@ const clockStepContainerRestartcount: FailureClass = {
   ],
 };
 
-const containerInvisibleAfterEnospcRestart: FailureClass = {
+export const containerInvisibleAfterEnospcRestart: ClassDefinition = {
   id: "container-invisible-after-enospc-restart",
   code: "A6",
-  category: "creation-blocked",
   title: "Container forgotten because the disk was full at restart",
   explanation:
     "containerd was restarted while its disk was full. It could not write down the state of some containers and left them out, although they still run. The kubelet cannot see them and starts a second copy. The next restart of containerd will find both and refuse to start.",
@@ -134,9 +125,8 @@ const containerInvisibleAfterEnospcRestart: FailureClass = {
     },
   ],
   logFragments: ["load container", "sandbox", "checkpoint status"],
-  inSnapshot: {
-    why: "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
-  },
+  inSnapshot:
+    "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
   versions: "All containerd releases, main included.",
   treatment: {
     mode: "attended",
@@ -169,10 +159,9 @@ const blockedTask = {
     "The call trace that follows: copy_net_ns or cleanup_net is this class; nfs_, cifs_ or vfs_statx is a dead mount (A8); a file system or block layer function is a failing disk.",
 } as const;
 
-const kernelNetnsHang: FailureClass = {
+export const kernelNetnsHang: ClassDefinition = {
   id: "kernel-netns-hang",
   code: "A7",
-  category: "creation-blocked",
   title: "The kernel hangs on network namespaces",
   explanation:
     "The kernel is stuck tearing down an old network namespace, and every new one waits behind it. No pod with its own network can start on this node, whatever is removed or restarted. Only a reboot helps.",
@@ -204,9 +193,8 @@ const kernelNetnsHang: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
-  inSnapshot: {
-    why: "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
-  },
+  inSnapshot:
+    "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
   versions: "A kernel defect; any runtime.",
   treatment: {
     mode: "attended",
@@ -224,10 +212,9 @@ const kernelNetnsHang: FailureClass = {
   ],
 };
 
-const containerCreateStatHang: FailureClass = {
+export const containerCreateStatHang: ClassDefinition = {
   id: "container-create-stat-hang",
   code: "A8",
-  category: "creation-blocked",
   title: "Container creation hangs on a dead volume",
   explanation:
     "A volume of this pod lies on storage that no longer answers (NFS, CIFS, a CSI mount). The runtime asks the kernel whether the path exists and never gets an answer; every retry then fails on the container's name.",
@@ -257,9 +244,8 @@ const containerCreateStatHang: FailureClass = {
     },
   ],
   logFragments: ["reserve", "failed to stat", "blocked for more than"],
-  inSnapshot: {
-    why: "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
-  },
+  inSnapshot:
+    "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
   versions: "All containerd releases.",
   treatment: {
     mode: "attended",
@@ -279,10 +265,9 @@ const containerCreateStatHang: FailureClass = {
   ],
 };
 
-const eventedPlegStaleStatus: FailureClass = {
+export const eventedPlegStaleStatus: ClassDefinition = {
   id: "evented-pleg-stale-status",
   code: "A9",
-  category: "creation-blocked",
   title: "EventedPLEG shows the kubelet an outdated pod",
   explanation:
     "Right after a restart of the runtime a kubelet with the EventedPLEG feature still uses an outdated status and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
@@ -305,9 +290,8 @@ const eventedPlegStaleStatus: FailureClass = {
     },
   ],
   logFragments: ["sandbox"],
-  inSnapshot: {
-    why: "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",
-  },
+  inSnapshot:
+    "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",
   versions: "Kubelets with the feature gate EventedPLEG switched on.",
   treatment: {
     mode: "attended",
@@ -322,17 +306,3 @@ const eventedPlegStaleStatus: FailureClass = {
     "https://github.com/kubernetes/kubernetes/issues/123139",
   ],
 };
-
-/** What blocks the creation of sandboxes, in the order of the codes. */
-export const creationBlocked: readonly FailureClass[] = [
-  sandboxNameHeldByInflightRun,
-  containerNameHeldBySlowCreate,
-  clockStepSandboxAttemptReuse,
-  clockStepContainerRestartcount,
-  failedRollbackUnknownSandbox,
-  containerInvisibleAfterEnospcRestart,
-  kernelNetnsHang,
-  containerCreateStatHang,
-  eventedPlegStaleStatus,
-  zeroCreatedatRecord,
-];

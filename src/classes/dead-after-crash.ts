@@ -20,22 +20,18 @@ import type { CniFacts } from "../node/types/cni.ts";
 import { parseSandboxName } from "../node/types/ids.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
 import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const deadAfterCrash: FailureClass = {
+export const deadAfterCrash: ClassDefinition = {
   id: "dead-after-crash",
   code: "S1",
-  category: "left-behind",
   title: "Sandbox that died with the node",
   explanation:
     "The node lost power or froze, and this sandbox died with it. The runtime lists it as NotReady, still keeps its name and its address, and nothing has cleaned it up: its pod is gone or lives elsewhere, or no kubelet is there to do it. Nothing prevents its removal.",
   mechanism:
     "After a restart the runtime rebuilds its list from its database, finds no task, and sets the sandbox NotReady with its name reserved. Result cache and address file survive on disk. RemovePodSandbox frees all three.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
-  },
+  inSnapshot:
+    "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
   versions:
     "All runtimes. CRI-O removes them automatically after a reboot, and keeps them when only its own processes died.",
   treatment: {

@@ -7,12 +7,11 @@ import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { PluginOrigin, PluginProcess } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const delTimeoutKilled: FailureClass = {
+export const delTimeoutKilled: ClassDefinition = {
   id: "del-timeout-killed",
   code: "B14",
-  category: "removal-fails",
   title: "CNI DEL is too slow and gets killed",
   explanation:
     "Taking the pod's network down takes longer than the caller waits, so the plugin is killed half way and everything starts again from the beginning. Something on the node is slow: a lock, the API, an overrun daemon. Shorter deadlines make it worse.",
@@ -64,9 +63,8 @@ export const delTimeoutKilled: FailureClass = {
     },
   ],
   logFragments: ["plugin", "sandbox", "cni"],
-  inSnapshot: {
-    how: "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
-  },
+  inSnapshot:
+    "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
   versions: "All.",
   treatment: {
     mode: "automatic",

@@ -6,12 +6,11 @@ import type { Source } from "../host/source.ts";
 import { parseSandboxName } from "../node/types/ids.ts";
 import type { ProcessFacts } from "../node/types/runtime.ts";
 import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/snapshot.ts";
-import type { FailureClass, SameName } from "./failure-class.ts";
+import type { ClassDefinition, SameName } from "./failure-class.ts";
 
-export const recoverDuplicateSandboxName: FailureClass = {
+export const recoverDuplicateSandboxName: ClassDefinition = {
   id: "recover-duplicate-sandbox-name",
   code: "D1",
-  category: "runtime-down",
   title: "The runtime does not start: two records of one sandbox name",
   explanation:
     "containerd finds two sandboxes with the same name in its database, exits, and is restarted forever. Nothing runs on the node until one of the two records is gone. The usual advice, to move the whole directory away, also throws away all images.",
@@ -33,9 +32,8 @@ export const recoverDuplicateSandboxName: FailureClass = {
     },
   ],
   logFragments: ["recover state"],
-  inSnapshot: {
-    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
-  },
+  inSnapshot:
+    "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
   versions: "All containerd releases, main included.",
   treatment: {
     mode: "attended",
@@ -62,10 +60,9 @@ export const recoverDuplicateSandboxName: FailureClass = {
   refusedRecords: (file) => sandboxNames(file).map((found) => ({ kind: "same-name", ...found })),
 };
 
-export const recoverDuplicateContainerName: FailureClass = {
+export const recoverDuplicateContainerName: ClassDefinition = {
   id: "recover-duplicate-container-name",
   code: "D2",
-  category: "runtime-down",
   title: "The runtime does not start: two records of one container name",
   explanation:
     "containerd finds two containers with the same name in its database and does not start. This is a late consequence of a restart with a full disk (A6): one container was forgotten then, and the kubelet made a second.",
@@ -86,9 +83,8 @@ export const recoverDuplicateContainerName: FailureClass = {
     },
   ],
   logFragments: ["recover state"],
-  inSnapshot: {
-    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
-  },
+  inSnapshot:
+    "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
   versions: "All containerd releases, main included.",
   treatment: {
     mode: "attended",

@@ -4,15 +4,14 @@ import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import { incompleteSandboxes } from "../evidence/sandbox-creations.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
 const decides =
   "Tearing the network down fails, but this line does not have the cause. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";
 
-export const failedRollbackUnknownSandbox: FailureClass = {
+export const failedRollbackUnknownSandbox: ClassDefinition = {
   id: "failed-rollback-unknown-sandbox",
   code: "A5",
-  category: "creation-blocked",
   title: "Failed creation whose clean-up failed too",
   explanation:
     "Creating the pod's network failed, and undoing it failed as well. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again and meets the same plugin error each time.",
@@ -72,9 +71,8 @@ export const failedRollbackUnknownSandbox: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "cni"],
-  inSnapshot: {
-    how: "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",
-  },
+  inSnapshot:
+    "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",
   versions:
     "containerd 1.6.9 to 1.6.36 and all of 1.7; 2.x only when a CNI result was recorded or the pause container could not be cleaned up. From 1.6.37 and 1.7.23 a sandbox whose ADD never completed can be stopped.",
   treatment: {

@@ -5,26 +5,26 @@ import type { CniFacts, ScratchFile } from "../node/types/cni.ts";
 import type { Runtime } from "../node/types/runtime.ts";
 import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/snapshot.ts";
 
-/** Letter and number as in the reference list, for short references: A1, B3, C12, D1, O2, N1. */
-export type ClassCode = `${"A" | "B" | "C" | "D" | "N" | "O" | "S" | "V"}${number}`;
+/** The effect on the node, by the letter of the codes; in the order of the catalogue. */
+export const CATEGORIES = {
+  A: "creation-blocked",
+  B: "removal-fails",
+  C: "leak",
+  D: "runtime-down",
+  S: "left-behind",
+  V: "storage",
+  O: "other-runtime",
+  N: "not-a-failure",
+} as const;
 
-/** The effect on the node. Each has its own directory, or its own file. */
-export type Category =
-  | "creation-blocked"
-  | "removal-fails"
-  | "leak"
-  | "runtime-down"
-  | "left-behind"
-  | "storage"
-  | "other-runtime"
-  | "not-a-failure";
+export type Category = (typeof CATEGORIES)[keyof typeof CATEGORIES];
 
-/** Everything about one failure class: what the rest of the program asks of one is a field here. See index.ts for the list. */
-export interface FailureClass {
+/** Everything about one failure class: what the rest of the program asks of one is a field here. See catalogue.ts for the list. */
+export interface ClassDefinition {
   /** Stable kebab-case id; users script against it. */
   readonly id: string;
-  readonly code: ClassCode;
-  readonly category: Category;
+  /** Letter and number as in the reference list, for short references: A1, B3, C12, D1, O2, N1. */
+  readonly code: `${keyof typeof CATEGORIES}${number}`;
   /** The cause is outside the sandbox: while it lasts every DEL fails alike, and each retry adds load. */
   readonly sharedCause?: true;
   /** One daemon or lock that every CNI call on the node waits for: hung calls are its consequences. */
@@ -35,17 +35,18 @@ export interface FailureClass {
   /** How it happens, with enough detail to check it in the source. */
   readonly mechanism: string;
   /** Compiled lazily: about 150 regular expressions, which most scans do not need. */
-  readonly signatures: () => readonly Signature[];
+  readonly signatures?: () => readonly Signature[];
   /**
    * Lower case. Every line that a signature matches contains one of these, of this class or of another: other lines are
    * skipped.
    */
-  readonly logFragments: readonly string[];
+  readonly logFragments?: readonly string[];
   /**
-   * How it shows on a node, in words; or (`why`) why a snapshot cannot show it. `conclusive`: it concerns files and settings
-   * that the snapshot always shows, so an unconfirmed log line about it is older than its repair.
+   * How it shows on a node, in words; or why a snapshot cannot show it, if nothing here detects it. `conclusive`: it
+   * concerns files and settings that the snapshot always shows, so an unconfirmed log line about it is older than its
+   * repair.
    */
-  readonly inSnapshot: { readonly conclusive?: true; readonly how: string } | { readonly why: string };
+  readonly inSnapshot: string | { readonly conclusive: true; readonly how: string };
   readonly versions: string;
   readonly treatment: TreatmentInfo;
   /** The manual steps without unghost. */
@@ -79,6 +80,14 @@ export interface FailureClass {
   readonly adopts?: "interrupted-removals" | "all-dead";
   /** The number of its findings is a metric of the node. */
   readonly countedAs?: "leftoverContainers" | "volumeAttachmentsStuck";
+}
+
+/** As the catalogue has it. */
+export interface FailureClass extends Omit<ClassDefinition, "inSnapshot"> {
+  readonly category: Category;
+  readonly signatures: () => readonly Signature[];
+  readonly logFragments: readonly string[];
+  readonly inSnapshot: { readonly conclusive?: true; readonly how: string } | { readonly why: string };
 }
 
 export interface Classified {

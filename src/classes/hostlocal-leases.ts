@@ -4,12 +4,11 @@ import { evidenceOfAbsence, unknownIds } from "../evidence/unknown-ids.ts";
 import { cacheFilesOf, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { AddressLease } from "../node/types/cni.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const hostlocalEmptyIpFile: FailureClass = {
+export const hostlocalEmptyIpFile: ClassDefinition = {
   id: "hostlocal-empty-ip-file",
   code: "C2",
-  category: "leak",
   title: "Address file without an owner",
   explanation:
     "A power cut left an address file empty. It blocks the address, and as it names no owner no removal will ever free it.",
@@ -23,7 +22,7 @@ export const hostlocalEmptyIpFile: FailureClass = {
     },
   ],
   logFragments: ["root root"],
-  inSnapshot: { how: "An address file of zero bytes, older than the current boot." },
+  inSnapshot: "An address file of zero bytes, older than the current boot.",
   versions: "host-local, all versions up to v1.9.1.",
   treatment: {
     mode: "automatic",
@@ -68,10 +67,9 @@ function isNotBeingAllocated(lease: AddressLease, { snapshot, policy }: NodeView
 const decides =
   "The ids in the files below /var/lib/cni/networks/<net>: unknown ids from before the last boot are this class; many fresh unknown ids of one pod that fails in a loop are C3; all ids known means the range is simply full.";
 
-export const hostlocalIpLeakAfterReboot: FailureClass = {
+export const hostlocalIpLeakAfterReboot: ClassDefinition = {
   id: "hostlocal-ip-leak-after-reboot",
   code: "C1",
-  category: "leak",
   title: "Addresses of dead pods were never given back",
   explanation:
     "Each pod's address is a small file on the node. Pods that died with the node, or whose removal was swallowed, left theirs behind. When the range is full no new pod gets an address, though only a few pods run.",
@@ -105,9 +103,7 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     },
   ],
   logFragments: ["ip address", "allocate for range", "allocated to"],
-  inSnapshot: {
-    how: "An address file whose id is neither listed over CRI nor in the runtime's records.",
-  },
+  inSnapshot: "An address file whose id is neither listed over CRI nor in the runtime's records.",
   versions: "Every runtime with host-local: flannel, canal, bridge, macvlan and others.",
   treatment: {
     mode: "automatic",

@@ -1,37 +1,26 @@
-import { boltCorruption } from "./bolt-corruption.ts";
-import { cniLockWedge } from "./cni-lock-wedge.ts";
-import { crashLoopDrivenByGhost } from "./crash-loop-driven-by-ghost.ts";
-import { creationBlocked } from "./creation-blocked.ts";
-import { deadAfterCrash } from "./dead-after-crash.ts";
-import { recoverDuplicateContainerName, recoverDuplicateSandboxName } from "./duplicate-names.ts";
-import type { FailureClass } from "./failure-class.ts";
-import { leaks } from "./leaks.ts";
-import { leftoverContainer } from "./leftover-container.ts";
-import { notFailures } from "./not-failures.ts";
-import { otherRuntimes } from "./other-runtimes.ts";
-import { podGone } from "./pod-gone.ts";
-import { recoverMissingMetadata } from "./recover-missing-metadata.ts";
-import { removalFails } from "./removal-fails.ts";
-import { volumeAttachmentStuck } from "./volume-attachment-stuck.ts";
+import * as catalogue from "./catalogue.ts";
+import { CATEGORIES, type Category, type ClassDefinition, type FailureClass } from "./failure-class.ts";
 
-/** Every failure class, in the order of its codes. Long categories have lists of their own. */
-export const classes: readonly FailureClass[] = [
-  ...creationBlocked,
-  ...removalFails,
-  ...leaks,
-  recoverDuplicateSandboxName,
-  recoverDuplicateContainerName,
-  recoverMissingMetadata,
-  boltCorruption,
-  cniLockWedge,
-  deadAfterCrash,
-  leftoverContainer,
-  podGone,
-  crashLoopDrivenByGhost,
-  volumeAttachmentStuck,
-  ...otherRuntimes,
-  ...notFailures,
-];
+/** Every failure class, in the order of its codes. */
+export const classes: readonly FailureClass[] = Object.entries(CATEGORIES).flatMap(([letter, category]) =>
+  Object.values(catalogue)
+    .filter(({ code }) => code.startsWith(letter))
+    .toSorted((one, other) => numberOf(one) - numberOf(other))
+    .map((definition) => classOf(definition, category)),
+);
+
+function numberOf({ code }: ClassDefinition): number {
+  return Number(code.slice(1));
+}
+
+function classOf(definition: ClassDefinition, category: Category): FailureClass {
+  return { signatures: () => [], logFragments: [], ...definition, category, inSnapshot: shownBy(definition) };
+}
+
+function shownBy({ inSnapshot, detect, detectAmong, adopts }: ClassDefinition): FailureClass["inSnapshot"] {
+  if (typeof inSnapshot === "object") return inSnapshot;
+  return (detect ?? detectAmong ?? adopts) === undefined ? { why: inSnapshot } : { how: inSnapshot };
+}
 
 const byId: ReadonlyMap<string, FailureClass> = new Map(classes.map((one) => [one.id, one]));
 

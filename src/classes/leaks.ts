@@ -1,15 +1,8 @@
-import { cniCacheFilesOrphaned } from "./cni-cache-files-orphaned.ts";
-import type { FailureClass } from "./failure-class.ts";
-import { hostlocalEmptyIpFile, hostlocalIpLeakAfterReboot } from "./hostlocal-leases.ts";
-import { netnsAndVethLeak } from "./netns-and-veth-leak.ts";
-import { recordLeakAfterLateFailure } from "./record-leak-after-late-failure.ts";
-import { shimLeak } from "./shim-leak.ts";
-import { snapshotLeaseLeak } from "./snapshot-lease-leak.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-const chainedPluginIpLeak: FailureClass = {
+export const chainedPluginIpLeak: ClassDefinition = {
   id: "chained-plugin-ip-leak",
   code: "C3",
-  category: "leak",
   title: "One failing pod drains the address range",
   explanation:
     "The first plugin of the chain hands out an address, a later one fails, and the clean-up fails as well. The runtime forgets about it and tries again, with a new address each time, until the range is empty.",
@@ -41,9 +34,7 @@ const chainedPluginIpLeak: FailureClass = {
     },
   ],
   logFragments: ["ip address", "sandbox"],
-  inSnapshot: {
-    why: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
-  },
+  inSnapshot: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
   versions:
     "Every release that skips or ignores DEL when no result was recorded: containerd 1.6.37+, 1.7.23+ and all of 2.x.",
   treatment: {
@@ -64,19 +55,14 @@ const chainedPluginIpLeak: FailureClass = {
   ],
 };
 
-const delNeverExecuted: FailureClass = {
+export const delNeverExecuted: ClassDefinition = {
   id: "del-never-executed",
   code: "C4",
-  category: "leak",
   title: "Teardown reported, but never executed",
   explanation:
     "The runtime died after the network was set up and before it had written that down. Later it reports the network as torn down although no plugin was ever called, and the address stays allocated.",
   mechanism: "With no result recorded these releases skip CNI DEL entirely and log success.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    why: "It shows only through what it leaves, which is found as C1.",
-  },
+  inSnapshot: "It shows only through what it leaves, which is found as C1.",
   versions: "containerd 1.6.37+, 1.7.23 to 1.7.30, 2.0.0 to 2.0.7, 2.1.0 to 2.1.6, 2.2.0 and 2.2.1.",
   treatment: {
     mode: "none",
@@ -89,10 +75,9 @@ const delNeverExecuted: FailureClass = {
   links: ["https://github.com/containerd/containerd/pull/12923"],
 };
 
-const delSwallowed: FailureClass = {
+export const delSwallowed: ClassDefinition = {
   id: "del-swallowed",
   code: "C5",
-  category: "leak",
   title: "A failed DEL was reported as success",
   explanation:
     "The plugin failed to take the network down, but a caller in between reported success. The pod is removed, and what the plugin held, mostly an address, stays.",
@@ -113,9 +98,7 @@ const delSwallowed: FailureClass = {
     },
   ],
   logFragments: ["shim"],
-  inSnapshot: {
-    why: "It shows only through what it leaves, which is found as C1.",
-  },
+  inSnapshot: "It shows only through what it leaves, which is found as C1.",
   versions: "multus shim 4.0.2 and later; go-cni, all versions.",
   treatment: {
     mode: "none",
@@ -132,10 +115,9 @@ const delSwallowed: FailureClass = {
   ],
 };
 
-const sandboxListOverflow: FailureClass = {
+export const sandboxListOverflow: ClassDefinition = {
   id: "sandbox-list-overflow",
   code: "C9",
-  category: "leak",
   title: "Too many dead sandboxes to list",
   explanation:
     "The list of dead sandboxes has outgrown the largest message that the runtime can send. The kubelet goes blind, the node becomes NotReady, and crictl fails as well.",
@@ -167,9 +149,7 @@ const sandboxListOverflow: FailureClass = {
     },
   ],
   logFragments: ["grpc", "retrieve pods", "larger than max"],
-  inSnapshot: {
-    why: "A list that cannot be fetched is reported as a source that could not be read.",
-  },
+  inSnapshot: "A list that cannot be fetched is reported as a source that could not be read.",
   versions: "All; the limit is 16 MiB.",
   treatment: {
     mode: "attended",
@@ -188,10 +168,9 @@ const sandboxListOverflow: FailureClass = {
   ],
 };
 
-const staleHostportRules: FailureClass = {
+export const staleHostportRules: ClassDefinition = {
   id: "stale-hostport-rules",
   code: "C11",
-  category: "leak",
   title: "Firewall rules of a dead pod swallow a host port",
   explanation:
     "Rules of a pod that is gone still send a host port to its old address. They stand before the new pod's rules, so connections to that port vanish.",
@@ -207,9 +186,7 @@ const staleHostportRules: FailureClass = {
     },
   ],
   logFragments: ["cni", "dnat"],
-  inSnapshot: {
-    why: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",
-  },
+  inSnapshot: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",
   versions: "portmap, all versions.",
   treatment: {
     mode: "attended",
@@ -227,19 +204,3 @@ const staleHostportRules: FailureClass = {
     "https://github.com/cilium/cilium/issues/18227",
   ],
 };
-
-/** What leaks, in the order of the codes. */
-export const leaks: readonly FailureClass[] = [
-  hostlocalIpLeakAfterReboot,
-  hostlocalEmptyIpFile,
-  chainedPluginIpLeak,
-  delNeverExecuted,
-  delSwallowed,
-  cniCacheFilesOrphaned,
-  netnsAndVethLeak,
-  shimLeak,
-  sandboxListOverflow,
-  snapshotLeaseLeak,
-  staleHostportRules,
-  recordLeakAfterLateFailure,
-];

@@ -3,22 +3,18 @@ import { isSettled, podPresence } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const leftoverContainer: FailureClass = {
+export const leftoverContainer: ClassDefinition = {
   id: "leftover-container",
   code: "S2",
-  category: "left-behind",
   title: "Running container that no pod owns",
   explanation:
     "A container runs on this node although the API knows no such pod here. It may be a forgotten copy that still writes to a volume, or the only copy of something that matters. unghost shows it and never removes it.",
   mechanism:
     "The pod was deleted by force while the node was away, or the record of a running container was lost over a restart and the kubelet does not know it any more.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "A running container, or a task without a CRI container, whose pod uid the API does not have on this node.",
-  },
+  inSnapshot:
+    "A running container, or a task without a CRI container, whose pod uid the API does not have on this node.",
   versions: "All.",
   treatment: {
     mode: "attended",

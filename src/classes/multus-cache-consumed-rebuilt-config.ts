@@ -9,15 +9,14 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../node/types/ids.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
 const decides =
   "What stands behind it: if the inner plugin names its own trouble (a socket, a token, a lock), that is the class. If it complains about missing settings, the cache is gone and multus rebuilt an incomplete configuration.";
 
-export const multusCacheConsumedRebuiltConfig: FailureClass = {
+export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
   id: "multus-cache-consumed-rebuilt-config",
   code: "B3",
-  category: "removal-fails",
   title: "Multus lost its cache and rebuilds an incomplete configuration",
   explanation:
     "The first removal of this pod's network failed, and multus threw its notes away all the same. As the pod still exists in the API, multus now rebuilds the configuration from there, without the details that only existed at creation time (device ids, for example), and the network plugin refuses it every time.",

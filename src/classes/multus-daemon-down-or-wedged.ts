@@ -16,12 +16,11 @@ import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { MultusDaemon } from "../node/types/cni.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const multusDaemonDownOrWedged: FailureClass = {
+export const multusDaemonDownOrWedged: ClassDefinition = {
   id: "multus-daemon-down-or-wedged",
   code: "B5",
-  category: "removal-fails",
   sharedCause: true,
   blocksEveryCall: true,
   title: "The multus daemon is down or overrun",
@@ -72,9 +71,8 @@ export const multusDaemonDownOrWedged: FailureClass = {
     },
   ],
   logFragments: ["multus", "informer cache", "shim", "checkapireadynow", "dummy", "daemon not reachable"],
-  inSnapshot: {
-    how: "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
-  },
+  inSnapshot:
+    "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
   versions: "multus thick 4.0 and later; “Text file busy” with manifests that install by plain cp.",
   treatment: {
     mode: "attended",

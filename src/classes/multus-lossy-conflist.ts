@@ -6,12 +6,11 @@ import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import { MULTUS, multusVariant } from "../evidence/versions.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const multusLossyConflist: FailureClass = {
+export const multusLossyConflist: ClassDefinition = {
   id: "multus-lossy-conflist",
   code: "B4",
-  category: "removal-fails",
   title: "Multus strips the delegate's configuration",
   explanation:
     "This version of multus forgets the plugin's own settings when it reads a configuration list from a file. Creating works, removing gets a stripped configuration and the plugin refuses it: kube-ovn misses its socket, calico its kubeconfig.",
@@ -31,9 +30,8 @@ export const multusLossyConflist: FailureClass = {
     },
   ],
   logFragments: ["plugin", "kubernetes_master"],
-  inSnapshot: {
-    how: "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
-  },
+  inSnapshot:
+    "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
   versions: "multus v4.2.1 to v4.3.0; fixed on master in July 2026.",
   treatment: {
     mode: "automatic",

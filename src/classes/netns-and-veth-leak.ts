@@ -2,22 +2,17 @@ import type { Detected } from "../evidence/finding.ts";
 import { isSettled } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const netnsAndVethLeak: FailureClass = {
+export const netnsAndVethLeak: ClassDefinition = {
   id: "netns-and-veth-leak",
   code: "C7",
-  category: "leak",
   title: "Network namespace without a pod",
   explanation:
     "A network namespace is still mounted below /run/netns though no sandbox refers to it and no process lives in it. Its virtual interface and address route stay on the node.",
   mechanism:
     "The runtime died before it had written the path down, or a rollback failed. The names are random, so nothing finds them again.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "A cni-* namespace that no sandbox refers to and whose inode is no process's network namespace.",
-  },
+  inSnapshot: "A cni-* namespace that no sandbox refers to and whose inode is no process's network namespace.",
   versions: "All; worse with containerd up to 2.0.5.",
   treatment: {
     mode: "automatic",

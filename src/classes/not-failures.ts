@@ -1,19 +1,15 @@
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-const retainedNotready: FailureClass = {
+export const retainedNotready: ClassDefinition = {
   id: "retained-notready",
   code: "N1",
-  category: "not-a-failure",
   title: "NotReady, and kept on purpose",
   explanation:
     "After a reboot every pod shows an old NotReady sandbox beside the Ready one, and a finished pod keeps its last. The kubelet keeps them for their logs. Nothing is wrong.",
   mechanism:
     "The kubelet's garbage collection keeps the newest sandbox of every existing pod and any sandbox that still has containers.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "A NotReady sandbox of a finished pod, or one beside a Ready sandbox of the same pod with a higher attempt.",
-  },
+  inSnapshot:
+    "A NotReady sandbox of a finished pod, or one beside a Ready sandbox of the same pod with a higher attempt.",
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Leave it alone."],
@@ -22,10 +18,9 @@ const retainedNotready: FailureClass = {
   adopts: "all-dead",
 };
 
-const secondIdempotentDel: FailureClass = {
+export const secondIdempotentDel: ClassDefinition = {
   id: "second-idempotent-del",
   code: "N2",
-  category: "not-a-failure",
   title: "Multus finds nothing left to delete",
   explanation:
     "The runtime calls the teardown twice by design. The second time multus finds that its notes are already gone and logs it. After a first teardown that succeeded this means nothing.",
@@ -41,7 +36,7 @@ const secondIdempotentDel: FailureClass = {
     },
   ],
   logFragments: ["multus"],
-  inSnapshot: { why: "It leaves no trace but the line." },
+  inSnapshot: "It leaves no trace but the line.",
   versions: "multus, all versions.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Search for a successful DEL of the same id just before; then ignore the line."],
@@ -49,18 +44,15 @@ const secondIdempotentDel: FailureClass = {
   links: ["https://github.com/k8snetworkplumbingwg/multus-cni/issues/1446"],
 };
 
-const inflightClearing: FailureClass = {
+export const inflightClearing: ClassDefinition = {
   id: "inflight-clearing",
   code: "N3",
-  category: "not-a-failure",
   title: "A name lock that clears without intervention",
   explanation:
     "The same message as A1 or A2, but the first request was only slow and has ended within ten minutes. The kubelet's next try succeeds.",
   mechanism:
     "A creation under load takes longer than the kubelet waits, then finishes or rolls back in an orderly way.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: { why: "It is over by the time of a scan; only time separates it from A1 and A2." },
+  inSnapshot: "It is over by the time of a scan; only time separates it from A1 and A2.",
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Wait ten minutes before doing anything."],
@@ -68,28 +60,17 @@ const inflightClearing: FailureClass = {
   links: ["https://github.com/containerd/containerd/issues/4604"],
 };
 
-const sandboxChangedAlone: FailureClass = {
+export const sandboxChangedAlone: ClassDefinition = {
   id: "sandbox-changed-alone",
   code: "N4",
-  category: "not-a-failure",
   title: "“Pod sandbox changed”, alone",
   explanation:
     "The kubelet noticed that the pod's sandbox is gone or different and makes a new one. After a reboot every pod logs this once. Only when it repeats for minutes is there a cause, and another line has it.",
   mechanism: "The kubelet compares the newest sandbox with what the pod needs and announces the replacement.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: { why: "It is an announcement, not a state." },
+  inSnapshot: "It is an announcement, not a state.",
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["If it repeats, search for KillPodSandbox or CreatePodSandbox errors of the same pod in the kubelet's log."],
   danger: "None.",
   links: ["https://github.com/kubernetes/kubernetes/issues/56996"],
 };
-
-/** What is no failure, in the order of the codes. */
-export const notFailures: readonly FailureClass[] = [
-  retainedNotready,
-  secondIdempotentDel,
-  inflightClearing,
-  sandboxChangedAlone,
-];

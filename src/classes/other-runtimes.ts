@@ -1,9 +1,8 @@
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-const crioNameReserved: FailureClass = {
+export const crioNameReserved: ClassDefinition = {
   id: "crio-name-reserved",
   code: "O1",
-  category: "other-runtime",
   title: "CRI-O: the name is reserved by a creation under way",
   explanation:
     "CRI-O is still busy with an earlier request for this pod or container and reports that. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
@@ -27,7 +26,7 @@ const crioNameReserved: FailureClass = {
     },
   ],
   logFragments: ["reserve", "sandbox", "network", "not yet finished"],
-  inSnapshot: { why: "CRI-O's reservations are in its memory only; the log names the stage." },
+  inSnapshot: "CRI-O's reservations are in its memory only; the log names the stage.",
   versions: "All CRI-O releases.",
   treatment: {
     mode: "attended",
@@ -46,10 +45,9 @@ const crioNameReserved: FailureClass = {
   ],
 };
 
-const crioAlreadyExists: FailureClass = {
+export const crioAlreadyExists: ClassDefinition = {
   id: "crio-already-exists",
   code: "O2",
-  category: "other-runtime",
   title: "CRI-O: a sandbox of this name already exists",
   explanation:
     "An old CRI-O still knows a sandbox or container of this name from before a restart and cannot make a second. Today's CRI-O deletes what it cannot restore.",
@@ -67,7 +65,7 @@ const crioAlreadyExists: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "reserve"],
-  inSnapshot: { why: "CRI-O's name index is in its memory only; the log names the holder." },
+  inSnapshot: "CRI-O's name index is in its memory only; the log names the holder.",
   versions: "Old CRI-O.",
   treatment: {
     mode: "attended",
@@ -80,10 +78,9 @@ const crioAlreadyExists: FailureClass = {
   links: ["https://github.com/cri-o/cri-o/issues/1742", "https://github.com/cri-o/cri-o/issues/497"],
 };
 
-const staleProcNetns: FailureClass = {
+export const staleProcNetns: ClassDefinition = {
   id: "stale-proc-netns",
   code: "O3",
-  category: "other-runtime",
   title: "Namespace remembered by process number",
   explanation:
     "An old CRI-O or docker remembers a pod's network by the number of its first process. That process is gone, or worse, after a reboot the number belongs to another one, and taking the network down hits the wrong namespace, the host's included.",
@@ -106,7 +103,7 @@ const staleProcNetns: FailureClass = {
     },
   ],
   logFragments: ["cni", "/ns/net"],
-  inSnapshot: { why: "The runtimes concerned are no longer in use with a CRI that could be asked." },
+  inSnapshot: "The runtimes concerned are no longer in use with a CRI that could be asked.",
   versions: "Old CRI-O and docker (dockershim).",
   treatment: { mode: "none", reversible: false, steps: [], gates: [] },
   byHand: ["Upgrade the runtime. Never run a plugin's DEL by hand with a /proc path."],
@@ -117,10 +114,9 @@ const staleProcNetns: FailureClass = {
   ],
 };
 
-const dockerNameConflict: FailureClass = {
+export const dockerNameConflict: ClassDefinition = {
   id: "docker-name-conflict",
   code: "O4",
-  category: "other-runtime",
   title: "Docker: the pod's container name is in use",
   explanation:
     "Docker still has a container of the name that the kubelet needs, usually one from before a crash, or one that a clock step made the kubelet forget.",
@@ -145,7 +141,7 @@ const dockerNameConflict: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "container name", "conflicting container"],
-  inSnapshot: { why: "docker's own list is not read; cri-dockerd shows only what it manages." },
+  inSnapshot: "docker's own list is not read; cri-dockerd shows only what it manages.",
   versions: "docker with dockershim or cri-dockerd.",
   treatment: {
     mode: "attended",
@@ -162,10 +158,9 @@ const dockerNameConflict: FailureClass = {
   ],
 };
 
-const isuladNameConflict: FailureClass = {
+export const isuladNameConflict: ClassDefinition = {
   id: "isulad-name-conflict",
   code: "O5",
-  category: "other-runtime",
   title: "iSulad: the sandbox name is in use",
   explanation:
     "iSulad still has a sandbox of this name from before a power cut and refuses a second one. The kubelet asks for the same attempt because it does not see, or misjudges, the first.",
@@ -180,9 +175,7 @@ const isuladNameConflict: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "etcd"],
-  inSnapshot: {
-    why: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",
-  },
+  inSnapshot: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",
   versions: "iSulad (openEuler).",
   treatment: {
     mode: "attended",
@@ -195,10 +188,9 @@ const isuladNameConflict: FailureClass = {
   links: ["https://github.com/kubernetes/kubernetes/issues/126514"],
 };
 
-const crioHalfRemoved: FailureClass = {
+export const crioHalfRemoved: ClassDefinition = {
   id: "crio-half-removed",
   code: "O6",
-  category: "other-runtime",
   title: "CRI-O: half removed, and no removal gets past that",
   explanation:
     "A sandbox was removed without being stopped before, and its network could not be taken down. CRI-O had deleted its containers by then; every later removal tries to delete them again, does not find them, and fails. The sandbox stays in the list until CRI-O is restarted, also when the network could be taken down again.",
@@ -212,9 +204,8 @@ const crioHalfRemoved: FailureClass = {
     },
   ],
   logFragments: ["sandbox"],
-  inSnapshot: {
-    why: "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",
-  },
+  inSnapshot:
+    "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",
   versions: "CRI-O from 1.22 on, and late releases of 1.20 and 1.21.",
   treatment: {
     mode: "attended",
@@ -231,13 +222,3 @@ const crioHalfRemoved: FailureClass = {
     "The restart makes CRI-O forget the sandbox without another DEL: before the cause is repaired it leaves addresses and rules behind. Never crictl rmp what crictl stopp could not stop.",
   links: ["https://github.com/cri-o/cri-o/pull/3164", "https://github.com/cri-o/cri-o/pull/291"],
 };
-
-/** What other runtimes do, in the order of the codes. */
-export const otherRuntimes: readonly FailureClass[] = [
-  crioNameReserved,
-  crioAlreadyExists,
-  staleProcNetns,
-  dockerNameConflict,
-  isuladNameConflict,
-  crioHalfRemoved,
-];

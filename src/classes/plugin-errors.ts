@@ -1,10 +1,9 @@
 import { cniContext } from "../evidence/runtime-reports.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const calicoUnauthorized: FailureClass = {
+export const calicoUnauthorized: ClassDefinition = {
   id: "calico-unauthorized",
   code: "B8",
-  category: "removal-fails",
   sharedCause: true,
   title: "The CNI plugin's API token is stale",
   explanation:
@@ -26,9 +25,8 @@ export const calicoUnauthorized: FailureClass = {
     },
   ],
   logFragments: ["plugin", "multus", "unauthorized", "error getting pod"],
-  inSnapshot: {
-    why: "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",
-  },
+  inSnapshot:
+    "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",
   versions: "Reports from 2021 to 2025; any plugin that talks to the API with a token file.",
   treatment: {
     mode: "attended",
@@ -53,10 +51,9 @@ export const calicoUnauthorized: FailureClass = {
   ],
 };
 
-export const cniDelNeedsApiserver: FailureClass = {
+export const cniDelNeedsApiserver: ClassDefinition = {
   id: "cni-del-needs-apiserver",
   code: "B9",
-  category: "removal-fails",
   sharedCause: true,
   title: "The CNI plugin cannot reach the API server",
   explanation:
@@ -104,9 +101,8 @@ export const cniDelNeedsApiserver: FailureClass = {
     },
   ],
   logFragments: ["plugin", "multus", "sandbox", "clusterinformation", "error waiting for pod"],
-  inSnapshot: {
-    why: "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",
-  },
+  inSnapshot:
+    "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",
   versions: "All network add-ons that need the API on DEL.",
   treatment: {
     mode: "none",
@@ -127,10 +123,9 @@ export const cniDelNeedsApiserver: FailureClass = {
   ],
 };
 
-export const calicoNodenameMissing: FailureClass = {
+export const calicoNodenameMissing: ClassDefinition = {
   id: "calico-nodename-missing",
   code: "B10",
-  category: "removal-fails",
   sharedCause: true,
   title: "calico-node is not running on this node",
   explanation:
@@ -145,9 +140,7 @@ export const calicoNodenameMissing: FailureClass = {
     },
   ],
   logFragments: ["calico"],
-  inSnapshot: {
-    why: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",
-  },
+  inSnapshot: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",
   versions: "Calico 3.x.",
   treatment: {
     mode: "attended",
@@ -164,10 +157,9 @@ export const calicoNodenameMissing: FailureClass = {
   ],
 };
 
-export const ciliumAgentDown: FailureClass = {
+export const ciliumAgentDown: ClassDefinition = {
   id: "cilium-agent-down",
   code: "B11",
-  category: "removal-fails",
   sharedCause: true,
   title: "The cilium agent is down",
   explanation:
@@ -193,9 +185,7 @@ export const ciliumAgentDown: FailureClass = {
     },
   ],
   logFragments: ["cilium", "deletion queue", "deletequeue"],
-  inSnapshot: {
-    why: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
-  },
+  inSnapshot: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
   versions: "First text: before the deletion queue existed. Second: with it.",
   treatment: {
     mode: "attended",
@@ -213,10 +203,9 @@ export const ciliumAgentDown: FailureClass = {
   ],
 };
 
-export const ciliumEmptyNetns: FailureClass = {
+export const ciliumEmptyNetns: ClassDefinition = {
   id: "cilium-empty-netns",
   code: "B12",
-  category: "removal-fails",
   title: "Cilium refuses to remove a pod whose namespace is gone",
   explanation:
     "After a reboot the pod's network namespace no longer exists. This version of cilium takes that for an error instead of for work already done, so the pod stays Terminating.",
@@ -231,9 +220,8 @@ export const ciliumEmptyNetns: FailureClass = {
     },
   ],
   logFragments: ["cni"],
-  inSnapshot: {
-    why: "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",
-  },
+  inSnapshot:
+    "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",
   versions: "cilium from 1.17.5 up to but not including 1.18, with CRI-O 1.33.1.",
   treatment: {
     mode: "attended",
@@ -249,10 +237,9 @@ export const ciliumEmptyNetns: FailureClass = {
   links: ["https://github.com/cilium/cilium/issues/40459", "https://github.com/kubernetes/kubernetes/issues/133081"],
 };
 
-export const devicePluginCacheMissing: FailureClass = {
+export const devicePluginCacheMissing: ClassDefinition = {
   id: "device-plugin-cache-missing",
   code: "B15",
-  category: "removal-fails",
   title: "A device plugin lost its own notes",
   explanation:
     "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin returns an error instead of success.",
@@ -271,9 +258,7 @@ export const devicePluginCacheMissing: FailureClass = {
     },
   ],
   logFragments: ["network", "cni", "rule table"],
-  inSnapshot: {
-    why: "The plugin's private directory is not read; its error in the logs names the missing file.",
-  },
+  inSnapshot: "The plugin's private directory is not read; its error in the logs names the missing file.",
   versions: "Older sriov-cni and ib-sriov-cni, and spidernet's plugins.",
   treatment: {
     mode: "attended",
@@ -297,10 +282,9 @@ export const devicePluginCacheMissing: FailureClass = {
   ],
 };
 
-export const ipamRecordMissing: FailureClass = {
+export const ipamRecordMissing: ClassDefinition = {
   id: "ipam-record-missing",
   code: "B16",
-  category: "removal-fails",
   title: "The plugin fails to free what is already free",
   explanation:
     "The pod's address or port was given back earlier, and the plugin treats “there is nothing to free” as an error. The removal loops although nothing is left to remove.",
@@ -319,9 +303,7 @@ export const ipamRecordMissing: FailureClass = {
     },
   ],
   logFragments: ["network", "reserve", "ovs port", "deallocating", "reserved ip", "table port"],
-  inSnapshot: {
-    why: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
-  },
+  inSnapshot: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
   versions: "Old whereabouts, and ovs-cni of 2021 to 2023.",
   treatment: {
     mode: "attended",
@@ -345,10 +327,9 @@ export const ipamRecordMissing: FailureClass = {
 const portmapContext =
   /portmap|plugin type=|sandbox|networkplugin cni|tear ?down|cni-(?:dn|sn|hostport|[0-9a-f]{20})|cni network/;
 
-export const iptablesPortmap: FailureClass = {
+export const iptablesPortmap: ClassDefinition = {
   id: "iptables-portmap",
   code: "B17",
-  category: "removal-fails",
   sharedCause: true,
   title: "iptables fails under the port-mapping plugin",
   explanation:
@@ -381,9 +362,7 @@ export const iptablesPortmap: FailureClass = {
     },
   ],
   logFragments: ["iptables", "xtables", "ipv4 ", "chain", "ipv6 "],
-  inSnapshot: {
-    why: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",
-  },
+  inSnapshot: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",
   versions: "Reported with portmap 0.8; any version can meet the lock.",
   treatment: {
     mode: "attended",
@@ -409,10 +388,9 @@ export const iptablesPortmap: FailureClass = {
   ],
 };
 
-export const cniVersionMismatch: FailureClass = {
+export const cniVersionMismatch: ClassDefinition = {
   id: "cni-version-mismatch",
   code: "B18",
-  category: "removal-fails",
   sharedCause: true,
   title: "CNI configuration and plugin disagree on the version",
   explanation:
@@ -442,9 +420,7 @@ export const cniVersionMismatch: FailureClass = {
     },
   ],
   logFragments: ["network", "plugin", "version is empty", "config version"],
-  inSnapshot: {
-    why: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
-  },
+  inSnapshot: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
   versions: "Documented for containerd 1.6 with old or empty cniVersion.",
   treatment: {
     mode: "attended",

@@ -5,22 +5,18 @@ import { podPresence } from "../evidence/pod-presence.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const podGone: FailureClass = {
+export const podGone: ClassDefinition = {
   id: "pod-gone",
   code: "S3",
-  category: "left-behind",
   title: "Dead sandbox of a pod that is gone",
   explanation:
     "The cluster has no such pod on this node any more: it was deleted, made again under another uid, or moved. Its dead sandbox is still here, long after kubelet should have removed it, and keeps its name and its record.",
   mechanism:
     "Kubelet removes the sandboxes of a deleted pod within a minute or two. It does not where it was not running when the pod went, or where a removal failed and was not tried again.",
-  signatures: () => [],
-  logFragments: [],
-  inSnapshot: {
-    how: "NotReady and dead, its pod's uid is not among the pods that the API has for this node, and it has been so for longer than the minimum age.",
-  },
+  inSnapshot:
+    "NotReady and dead, its pod's uid is not among the pods that the API has for this node, and it has been so for longer than the minimum age.",
   versions: "All runtimes.",
   treatment: {
     mode: "automatic",

@@ -1,10 +1,9 @@
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const netnsBusy: FailureClass = {
+export const netnsBusy: ClassDefinition = {
   id: "netns-busy",
   code: "B19",
-  category: "removal-fails",
   title: "The network namespace is still mounted somewhere",
   explanation:
     "The pod's network namespace cannot be removed because another container on the node still holds a copy of the mount, usually a storage driver that mounts /run or /var/run of the host. Restarting that container lets go of it.",
@@ -33,9 +32,7 @@ export const netnsBusy: FailureClass = {
     },
   ],
   logFragments: ["netns", "sandbox"],
-  inSnapshot: {
-    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
-  },
+  inSnapshot: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   versions: "Seen with containerd 1.2 to 1.4; the code is unchanged on main.",
   treatment: {
     mode: "attended",
@@ -55,10 +52,9 @@ export const netnsBusy: FailureClass = {
   ],
 };
 
-export const containerUnkillable: FailureClass = {
+export const containerUnkillable: ClassDefinition = {
   id: "container-unkillable",
   code: "B20",
-  category: "removal-fails",
   title: "A container that does not die",
   explanation:
     "The runtime sent the kill and waits for the container's end, which never comes: the process hangs in the kernel, is a zombie or frozen, or its end was missed. The pod stays Terminating.",
@@ -116,9 +112,8 @@ export const containerUnkillable: FailureClass = {
     "container termination",
     "kill task",
   ],
-  inSnapshot: {
-    why: "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
-  },
+  inSnapshot:
+    "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
   versions: "containerd 1.1 to 2.x.",
   treatment: {
     mode: "attended",
@@ -142,10 +137,9 @@ export const containerUnkillable: FailureClass = {
   ],
 };
 
-export const shimLost: FailureClass = {
+export const shimLost: ClassDefinition = {
   id: "shim-lost",
   code: "B21",
-  category: "removal-fails",
   title: "The sandbox lost its shim",
   explanation:
     "The shim, the process between the runtime and the pod, is gone, while the runtime still lists the pod as running. Every request to stop it ends at a closed connection. A restart of the runtime sets it NotReady.",
@@ -176,9 +170,7 @@ export const shimLost: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
-  inSnapshot: {
-    why: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
-  },
+  inSnapshot: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
   versions: "All; containerd 2.2.0 and later retries.",
   treatment: {
     mode: "attended",
@@ -196,10 +188,9 @@ export const shimLost: FailureClass = {
   ],
 };
 
-export const sandboxFilesBusy: FailureClass = {
+export const sandboxFilesBusy: ClassDefinition = {
   id: "sandbox-files-busy",
   code: "B23",
-  category: "removal-fails",
   title: "The sandbox's directory is still mounted somewhere",
   explanation:
     "The sandbox itself is stopped, but its files cannot be removed because another container holds a copy of one of its mounts. The sandbox stays listed until that container lets go.",
@@ -235,9 +226,7 @@ export const sandboxFilesBusy: FailureClass = {
     },
   ],
   logFragments: ["resource busy", "remove bundle", "sandbox", "not empty", "userdata/shm", "overlay-containers"],
-  inSnapshot: {
-    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
-  },
+  inSnapshot: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   versions: "All.",
   treatment: {
     mode: "attended",
@@ -254,10 +243,9 @@ export const sandboxFilesBusy: FailureClass = {
   links: ["https://github.com/containerd/containerd/issues/11376", "https://github.com/cri-o/cri-o/issues/1453"],
 };
 
-export const vmRuntimeLeft: FailureClass = {
+export const vmRuntimeLeft: ClassDefinition = {
   id: "vm-runtime-left",
   code: "B24",
-  category: "removal-fails",
   title: "A virtual machine outlived its sandbox",
   explanation:
     "With kata or gVisor each pod is its own small machine. Its processes survived although the runtime has already forgotten the pod, and a new pod of the same name cannot be made beside them.",
@@ -278,9 +266,7 @@ export const vmRuntimeLeft: FailureClass = {
     },
   ],
   logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
-  inSnapshot: {
-    why: "Processes of virtual machines are not distinguished from others yet.",
-  },
+  inSnapshot: "Processes of virtual machines are not distinguished from others yet.",
   versions: "Reported for kata 2.4; possible with any VM-like runtime.",
   treatment: {
     mode: "attended",

@@ -2,12 +2,11 @@ import type { Detected } from "../evidence/finding.ts";
 import { containerdBehaviour } from "../evidence/versions.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { parseSandboxName, sandboxId } from "../node/types/ids.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const recordLeakAfterLateFailure: FailureClass = {
+export const recordLeakAfterLateFailure: ClassDefinition = {
   id: "record-leak-after-late-failure",
   code: "C12",
-  category: "leak",
   title: "Each failed start leaves a record, and the next restart will be fatal",
   explanation:
     "A pod fails late in its creation, and the runtime forgets to remove what it had written down. Each retry adds one more record of the same name. Nothing is visible until the runtime is restarted: then it refuses to start at all (D1).",
@@ -21,7 +20,7 @@ export const recordLeakAfterLateFailure: FailureClass = {
     },
   ],
   logFragments: ["sandbox"],
-  inSnapshot: { how: "Two or more records in the runtime's store carry the same sandbox name." },
+  inSnapshot: "Two or more records in the runtime's store carry the same sandbox name.",
   versions: "containerd 2.0.x, 2.1.x, 2.2.0 to 2.2.5, 2.3.0 to 2.3.2.",
   treatment: {
     mode: "attended",

@@ -3,12 +3,11 @@ import { createdInWords, NEXT_START } from "../evidence/stored-records.ts";
 import { containerdBehaviour } from "../evidence/versions.ts";
 import { sandboxId } from "../node/types/ids.ts";
 import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
-import type { FailureClass, RefusedRecords } from "./failure-class.ts";
+import type { ClassDefinition, RefusedRecords } from "./failure-class.ts";
 
-export const recoverMissingMetadata: FailureClass = {
+export const recoverMissingMetadata: ClassDefinition = {
   id: "recover-missing-metadata",
   code: "D3",
-  category: "runtime-down",
   title: "The runtime does not start: a sandbox record without metadata",
   explanation:
     "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record on their own.",
@@ -37,9 +36,8 @@ export const recoverMissingMetadata: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "recover state"],
-  inSnapshot: {
-    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
-  },
+  inSnapshot:
+    "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
   versions: "containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3.",
   treatment: {
     mode: "attended",

@@ -8,7 +8,7 @@ import { durationInWords } from "../host/text.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 import type { KnownPod } from "../node/types/snapshot.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
 const decides =
   "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
@@ -16,10 +16,9 @@ const decides =
 /** Pulling the pause image is a registry problem, not a sandbox problem. */
 const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;
 
-export const sandboxNameHeldByInflightRun: FailureClass = {
+export const sandboxNameHeldByInflightRun: ClassDefinition = {
   id: "sandbox-name-held-by-inflight-run",
   code: "A1",
-  category: "creation-blocked",
   title: "Sandbox name held by a creation that never ended",
   explanation:
     "An earlier attempt to create this pod's sandbox is still running inside the runtime, usually because a network plugin hangs. The kubelet gave up after four minutes and tries again under the same name, but the name belongs to the attempt that never ended. The runtime lists nothing, so there is nothing to remove by hand.",
@@ -60,9 +59,8 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "reserve"],
-  inSnapshot: {
-    how: "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
-  },
+  inSnapshot:
+    "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
   versions: "All runtimes and versions: containerd 1.3 to 2.3.",
   treatment: {
     mode: "automatic",

@@ -3,12 +3,11 @@ import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import { sandboxId } from "../node/types/ids.ts";
 import type { ProcessFacts, ShimProcess } from "../node/types/runtime.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const shimLeak: FailureClass = {
+export const shimLeak: ClassDefinition = {
   id: "shim-leak",
   code: "C8",
-  category: "leak",
   title: "Shim process without a sandbox",
   explanation:
     "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still run that no tool lists.",
@@ -27,9 +26,8 @@ export const shimLeak: FailureClass = {
     },
   ],
   logFragments: ["shim", "delete task", "exit event", "taskexit"],
-  inSnapshot: {
-    how: "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",
-  },
+  inSnapshot:
+    "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",
   versions: "Common before containerd 1.6.24 and 1.7.4; still reported for 1.7.32 and 2.x under churn.",
   treatment: {
     mode: "attended",

@@ -2,12 +2,11 @@ import type { Detected } from "../evidence/finding.ts";
 import { isSettled } from "../evidence/pod-presence.ts";
 import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { isFullId } from "../node/types/ids.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const snapshotLeaseLeak: FailureClass = {
+export const snapshotLeaseLeak: ClassDefinition = {
   id: "snapshot-lease-leak",
   code: "C10",
-  category: "leak",
   title: "Lease of a sandbox that is gone",
   explanation:
     "The runtime holds a lease in the name of a sandbox that no longer exists, and with it the disk space of its layers. Nothing breaks; the disk fills slowly.",
@@ -21,7 +20,7 @@ export const snapshotLeaseLeak: FailureClass = {
     },
   ],
   logFragments: ["sandbox", "lease"],
-  inSnapshot: { how: "A lease whose name is a sandbox id that is neither listed nor recorded." },
+  inSnapshot: "A lease whose name is a sandbox id that is neither listed nor recorded.",
   versions: "Leases from containerd 2.1; writable snapshots without a container on all versions.",
   treatment: {
     mode: "automatic",

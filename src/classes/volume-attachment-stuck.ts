@@ -3,12 +3,11 @@ import { isHeldInCluster } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import type { Holder, KnownPod, UnattachedVolume } from "../node/types/snapshot.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const volumeAttachmentStuck: FailureClass = {
+export const volumeAttachmentStuck: ClassDefinition = {
   id: "volume-attachment-stuck",
   code: "V1",
-  category: "storage",
   title: "Volume that is neither attached to this node nor detached from it",
   explanation:
     "The cluster asked for a volume to be attached to this node, or detached from it, and minutes later that has not happened. Every pod that mounts it, here or on the node where it is needed next, waits in ContainerCreating. Often the volume is still attached to another node, or the driver's attacher is down.",
@@ -41,9 +40,8 @@ export const volumeAttachmentStuck: FailureClass = {
     },
   ],
   logFragments: ["attachvolume.attach", "external-attacher", "attachment timeout"],
-  inSnapshot: {
-    how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
-  },
+  inSnapshot:
+    "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
   versions: "All; CSI drivers with an external-attacher.",
   treatment: {
     mode: "attended",

@@ -3,12 +3,11 @@ import { wasNeverCreated, wasRecovered } from "../evidence/ending.ts";
 import type { Detected } from "../evidence/finding.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { ClassDefinition } from "./failure-class.ts";
 
-export const zeroCreatedatRecord: FailureClass = {
+export const zeroCreatedatRecord: ClassDefinition = {
   id: "zero-createdat-record",
   code: "A10",
-  category: "creation-blocked",
   title: "Half-made sandbox record with a zero creation time",
   explanation:
     "The runtime died between writing down a new sandbox and starting it. After the restart it lists the sandbox as NotReady, hundreds of years old, but protects no name for it.",

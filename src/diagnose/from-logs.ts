@@ -115,13 +115,13 @@ export function eventEvidence({ reason, message, count }: PodEvent): Finding["ev
 
 /** Adds the name and the treatment of the class. */
 export function toFinding(
-  failureClass: FailureClass,
+  { id, treatment }: Pick<FailureClass, "id" | "treatment">,
   { explains: _explained, attended, ...detected }: Detected,
 ): Finding {
-  const { mode, reversible, steps } = failureClass.treatment;
+  const { mode, reversible, steps } = treatment;
   return {
-    id: `${failureClass.id}/${subjectKey(detected.subject)}`,
-    class: failureClass.id,
+    id: `${id}/${subjectKey(detected.subject)}`,
+    class: id,
     blocks: [],
     cure: [],
     ...detected,

@@ -19,7 +19,7 @@ const LETTERS: Readonly<Record<Category, string>> = {
 };
 
 const defined = globSync("src/classes/*.ts").flatMap((file) =>
-  [...readFileSync(file, "utf8").matchAll(/^(?:export )?const \w+: FailureClass = \{\n {2}id: "([^"]+)"/gm)].map(
+  [...readFileSync(file, "utf8").matchAll(/^export const \w+: ClassDefinition = \{\n {2}id: "([^"]+)"/gm)].map(
     ([, id = ""]) => id,
   ),
 );
