@@ -1,6 +1,6 @@
 import { valueOr } from "../host/source.ts";
 import { isSamePod, type NamedPod, parseSandboxName, type SandboxId } from "../node/types/ids.ts";
-import type { PluginProcess, Sandbox, SandboxState } from "../node/types/runtime.ts";
+import type { PluginProcess, Sandbox } from "../node/types/runtime.ts";
 import type { Candidate } from "./candidates.ts";
 import { wasNeverCreated, wasRecovered } from "./ending.ts";
 import { type Kept, reason } from "./finding.ts";
@@ -24,18 +24,17 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
   if (view.snapshot.cri.status !== "read") return [];
   const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
   const locks = namesHeldInLogs(view);
-  const locked = (id: SandboxId): Pick<Creation, "lockedName"> => {
-    const lockedName = locks.get(id);
-    return lockedName === undefined ? {} : { lockedName };
-  };
   const inPlugin = oldestOfEachSandbox(plugins, "ADD")
     .filter(({ sandboxId }) => isInFlight(sandboxId, true, view))
-    .map((plugin) => ({ id: plugin.sandboxId, ageMs: plugin.ageSeconds * 1000, plugin, ...locked(plugin.sandboxId) }));
+    .map((plugin) => {
+      const { sandboxId: id, ageSeconds } = plugin;
+      return { id, ageMs: ageSeconds * 1000, plugin, lockedName: locks.get(id) };
+    });
   const seen = new Set<SandboxId>(inPlugin.map(({ id }) => id));
   // No plugin process, but the runtime reports it as a holder: the creation hangs in another step.
   const elsewhere = [...locks.keys()]
     .filter((id) => !seen.has(id) && isInFlight(id, false, view))
-    .map((id) => ({ id, ageMs: ageOfRecord(id, view), ...locked(id) }));
+    .map((id) => ({ id, ageMs: ageOfRecord(id, view), lockedName: locks.get(id) }));
   return [...inPlugin, ...elsewhere];
 }
 
@@ -58,38 +57,13 @@ function isInFlight(id: SandboxId, pluginRuns: boolean, view: NodeView): boolean
   const recorded = isRecorded(about);
   // A daemon started by a plugin keeps the environment of that call forever, and blocks nothing.
   if (!recorded && recordsComeFirst(view)) return false;
-  return holderOf({ listed: about.sandbox?.state, recorded, pluginRuns }) === "in-flight";
+  return about.sandbox === undefined && (recorded || pluginRuns);
 }
 
 function ageOfRecord(id: SandboxId, view: NodeView): number {
   const { record, storeRecord } = view.about(id);
   const createdAt = record?.createdAt ?? storeRecord?.createdAt;
   return createdAt === undefined ? 0 : view.snapshot.observedAt.getTime() - createdAt.getTime();
-}
-
-/** What is known about Y when the runtime reports that a name is reserved for Y. */
-export interface HolderFacts {
-  readonly listed: SandboxState | undefined;
-  readonly recorded: boolean;
-  /** A CNI plugin process has this id in its environment. */
-  readonly pluginRuns: boolean;
-}
-
-/**
- * - `live`: the sandbox is Ready; kubelet's view is wrong. Never remove it.
- * - `ghost`: listed and dead; it can be stopped and removed through the runtime.
- * - `in-flight`: its creation has not ended; there is nothing to remove, only a process to end or to wait for.
- * - `memory-only`: neither listed nor recorded: in flight before its first write, or leaked inside the runtime, which
- *   only a restart of the runtime clears.
- */
-export type Holder = "live" | "ghost" | "in-flight" | "memory-only";
-
-/** Classifies the holder Y of "name X is reserved for Y". */
-export function holderOf({ listed, recorded, pluginRuns }: HolderFacts): Holder {
-  if (listed === "ready") return "live";
-  if (listed === "notReady") return "ghost";
-  if (recorded || pluginRuns) return "in-flight";
-  return "memory-only";
 }
 
 /** Sandboxes whose creation failed without a rollback since the runtime started. */
@@ -119,10 +93,7 @@ const TOO_SLOW: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "cance
 /** The pod whose sandbox is being created, if known. */
 export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): NamedPod | undefined {
   const named = parseSandboxName(lockedName ?? view.about(id).metadata?.name ?? "");
-  if (named !== undefined) return named;
-  if (plugin?.pod === undefined) return undefined;
-  const { namespace, name, uid } = plugin.pod;
-  return { namespace, name, uid };
+  return named ?? plugin?.pod;
 }
 
 /** When a creation in flight counts as stuck, in milliseconds since 1970. */

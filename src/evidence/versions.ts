@@ -65,31 +65,23 @@ const LEAKS_RECORDS: readonly VersionRange[] = [
   { line: "2.3", to: 2 },
 ];
 
-export interface ContainerdBehaviour {
-  readonly version: Version;
-  readonly stop: StopBehaviour;
-  /** libcni before 1.2.0 fails DEL on an unparsable cached result. */
-  readonly corruptResultBlocks: boolean;
-  readonly fatalWithoutMetadata: boolean;
-  readonly leaksRecords: boolean;
-  /** Records are written before any plugin is called, so an id without a record is not being created. */
-  readonly recordsBeforeAdd: boolean;
-}
-
 /** Returns undefined for text that is not a version, and for release lines older than any that was checked. */
-export function containerdBehaviour(text: string): ContainerdBehaviour | undefined {
+export function containerdBehaviour(text: string) {
   const version = parseVersion(text);
   if (version === undefined || version.major < 1 || (version.major === 1 && version.minor < 6)) return undefined;
   const within = (ranges: readonly VersionRange[]): boolean => ranges.some((range) => inRange(version, range));
   return {
-    version,
     stop: stopBehaviour(within),
+    /** libcni before 1.2.0 fails DEL on an unparsable cached result. */
     corruptResultBlocks: version.major === 1,
     fatalWithoutMetadata: within(FATAL_WITHOUT_METADATA),
     leaksRecords: within(LEAKS_RECORDS),
+    /** Records are written before any plugin is called, so an id without a record is not being created. */
     recordsBeforeAdd: version.major > 1 || version.minor > 6 || version.patch >= 9,
   };
 }
+
+export type ContainerdBehaviour = NonNullable<ReturnType<typeof containerdBehaviour>>;
 
 function stopBehaviour(within: (ranges: readonly VersionRange[]) => boolean): StopBehaviour {
   if (within(BLOCKS)) return "del-error-blocks";
@@ -105,21 +97,14 @@ const PASSES_ON_SECOND_STOP: readonly VersionRange[] = [
 const PASSES_FROM_MINOR = 34;
 const TOLERATES_CORRUPT_RESULT_FROM_MINOR = 31;
 
-interface CrioBehaviour {
-  readonly version: Version;
-  /** Whether a permanently failing DEL blocks the removal of a sandbox forever. */
-  readonly delErrorBlocks: boolean;
-  /** libcni before 1.2.0, in CRI-O up to 1.30, fails DEL on an unparsable cached result. */
-  readonly corruptResultBlocks: boolean;
-}
-
-export function crioBehaviour(text: string): CrioBehaviour | undefined {
+export function crioBehaviour(text: string) {
   const version = parseVersion(text);
   if (version === undefined || version.major < 1) return undefined;
   const isBefore = (minor: number): boolean => version.major === 1 && version.minor < minor;
   return {
-    version,
+    /** Whether a permanently failing DEL blocks the removal of a sandbox forever. */
     delErrorBlocks: isBefore(PASSES_FROM_MINOR) && !PASSES_ON_SECOND_STOP.some((range) => inRange(version, range)),
+    /** libcni before 1.2.0, in CRI-O up to 1.30, fails DEL on an unparsable cached result. */
     corruptResultBlocks: isBefore(TOLERATES_CORRUPT_RESULT_FROM_MINOR),
   };
 }
@@ -140,19 +125,13 @@ export const MULTUS = {
  * Differences between thin and thick multus. Both keep their caches in the same places: `<cniDir>/<sandbox id>` for the
  * delegates, `<cniDir>/results` for libcni's cache of each of them.
  */
-interface MultusVariant {
-  readonly name: "thin" | "thick";
-  /**
-   * Whether the runtime gets the error of a delegate's DEL, and so requires its success. The thick shim answers DEL
-   * with success since 4.0.2, whatever the daemon reports: the removal is not blocked, and what the delegates held
-   * leaks.
-   */
-  readonly failedDelBlocksRemoval: boolean;
-}
-
-const THIN: MultusVariant = { name: "thin", failedDelBlocksRemoval: true };
-const THICK: MultusVariant = { name: "thick", failedDelBlocksRemoval: false };
-
-export function multusVariant({ thick }: MultusConfig): MultusVariant {
-  return thick ? THICK : THIN;
+export function multusVariant({ thick }: MultusConfig) {
+  return {
+    /**
+     * Whether the runtime gets the error of a delegate's DEL, and so requires its success. The thick shim answers DEL
+     * with success since 4.0.2, whatever the daemon reports: the removal is not blocked, and what the delegates held
+     * leaks.
+     */
+    failedDelBlocksRemoval: !thick,
+  };
 }

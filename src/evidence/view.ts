@@ -9,7 +9,6 @@ import type {
   SandboxMetadata,
   SandboxRecord,
   ShimProcess,
-  Task,
 } from "../node/types/runtime.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 
@@ -66,7 +65,6 @@ export interface AboutId {
   readonly record?: ContainerRecord;
   readonly storeRecord?: SandboxRecord;
   readonly metadata?: SandboxMetadata;
-  readonly task?: Task;
   readonly results: readonly ResultFile[];
   readonly multus?: MultusFile;
   readonly flannel?: ScratchFile;
@@ -89,26 +87,24 @@ export function isRecorded({ record, storeRecord }: AboutId): boolean {
 
 type OwnedLease = AddressLease & { readonly network: string; readonly owner: NonNullable<AddressLease["owner"]> };
 
-const NOTHING: AboutId = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
+type Mutable<Field> = Field extends readonly (infer One)[] ? One[] : Field;
+type Draft = { -readonly [Key in keyof AboutId]: Mutable<AboutId[Key]> };
 
-type Draft = { -readonly [Key in keyof AboutId]: AboutId[Key] };
+function nothing(): Draft {
+  return { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
+}
 
 export function viewOf(snapshot: Snapshot, policy: DiagnosisPolicy): NodeView {
   const byId = new Map<string, Draft>();
   const draft = (id: string): Draft => {
-    const known = byId.get(id);
-    if (known !== undefined) return known;
-    const fresh: Draft = { ...NOTHING };
-    byId.set(id, fresh);
-    return fresh;
+    const about = byId.get(id) ?? nothing();
+    byId.set(id, about);
+    return about;
   };
 
   const cri = valueOr(snapshot.cri, undefined);
   for (const sandbox of cri?.sandboxes ?? []) draft(sandbox.id).sandbox = sandbox;
-  for (const container of cri?.containers ?? []) {
-    const about = draft(container.sandboxId);
-    about.containers = [...about.containers, container];
-  }
+  for (const container of cri?.containers ?? []) draft(container.sandboxId).containers.push(container);
   joinContainerd(snapshot, draft);
   joinCni(snapshot, draft);
   joinProcesses(snapshot, draft, new Set((cri?.containers ?? []).map((container) => container.id)));
@@ -118,7 +114,7 @@ export function viewOf(snapshot: Snapshot, policy: DiagnosisPolicy): NodeView {
     snapshot,
     policy,
     sandboxes,
-    about: (id) => byId.get(id) ?? NOTHING,
+    about: (id) => byId.get(id) ?? nothing(),
     unlistedIds: [...byId]
       .filter(([, about]) => about.sandbox === undefined)
       .map(([id]) => id as SandboxId)
@@ -131,38 +127,27 @@ export function viewOf(snapshot: Snapshot, policy: DiagnosisPolicy): NodeView {
 function joinContainerd(snapshot: Snapshot, draft: (id: string) => Draft): void {
   const containerd = valueOr(snapshot.containerd, undefined);
   if (containerd === undefined) return;
-  const sandboxRecordIds = new Set<string>();
   for (const record of containerd.records) {
     if (record.kind !== "sandbox") continue;
-    sandboxRecordIds.add(record.id);
     const about = draft(record.id);
     about.record = record;
-    if (record.sandbox !== undefined) about.metadata = record.sandbox;
+    about.metadata = record.sandbox;
   }
   for (const record of containerd.sandboxes) {
-    sandboxRecordIds.add(record.id);
     const about = draft(record.id);
     about.storeRecord = record;
-    if (about.metadata === undefined && record.sandbox !== undefined) about.metadata = record.sandbox;
-  }
-  for (const task of containerd.tasks) {
-    if (sandboxRecordIds.has(task.containerId)) draft(task.containerId).task = task;
+    about.metadata ??= record.sandbox;
   }
 }
 
 function joinCni(snapshot: Snapshot, draft: (id: string) => Draft): void {
-  for (const file of valueOr(snapshot.cni.results, [])) {
-    const about = draft(file.sandboxId);
-    about.results = [...about.results, file];
-  }
+  for (const file of valueOr(snapshot.cni.results, [])) draft(file.sandboxId).results.push(file);
   for (const file of valueOr(snapshot.cni.multus, undefined)?.files ?? []) draft(file.sandboxId).multus = file;
   for (const file of valueOr(snapshot.cni.flannel, [])) draft(file.sandboxId).flannel = file;
   for (const network of valueOr(snapshot.cni.hostLocal, [])) {
     for (const lease of network.leases) {
       const { owner } = lease;
-      if (owner === undefined) continue;
-      const about = draft(owner.id);
-      about.leases = [...about.leases, { ...lease, owner, network: network.network }];
+      if (owner !== undefined) draft(owner.id).leases.push({ ...lease, owner, network: network.network });
     }
   }
 }
@@ -170,17 +155,11 @@ function joinCni(snapshot: Snapshot, draft: (id: string) => Draft): void {
 function joinProcesses(snapshot: Snapshot, draft: (id: string) => Draft, containerIds: ReadonlySet<string>): void {
   const processes = valueOr(snapshot.processes, undefined);
   if (processes === undefined) return;
-  for (const plugin of processes.plugins) {
-    const about = draft(plugin.sandboxId);
-    about.plugins = [...about.plugins, plugin];
-  }
-  for (const shim of processes.shims) {
-    const about = draft(shim.id);
-    about.shims = [...about.shims, shim];
-  }
+  for (const plugin of processes.plugins) draft(plugin.sandboxId).plugins.push(plugin);
+  for (const shim of processes.shims) draft(shim.id).shims.push(shim);
   for (const [id, pids] of processes.byContainer) {
     // A workload container's cgroup is not a sandbox; its sandbox is found through the CRI list.
-    if (!containerIds.has(id)) draft(id).pids = pids;
+    if (!containerIds.has(id)) draft(id).pids.push(...pids);
   }
 }
 
