@@ -123,16 +123,14 @@ function leakInWords(id: string, { leases }: AboutId): string {
   return `${leases.map(({ address }) => address).join(", ")} went to ${id}, whose creation failed, and never came back`;
 }
 
-interface MissingPlugin {
-  readonly type: string;
-  readonly evidence: readonly Evidence[];
-}
-
 /**
  * Plugins of the chain without a program. CRI-O does not report its search path, and the default path is then a guess:
  * the plugin may be elsewhere, unless a log names the same path as the one that was searched.
  */
-function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin[] {
+function missingPlugins(
+  conf: CniConfig,
+  view: NodeView,
+): readonly { readonly type: string; readonly evidence: readonly Evidence[] }[] {
   const missing = conf.plugins.filter(({ binaryFound }) => !binaryFound).map(({ type }) => type);
   const reportsDirs = valueOr(view.snapshot.cri, undefined)?.cniDirs !== undefined;
   if (reportsDirs || missing.length === 0) return missing.map((type) => ({ type, evidence: [] }));
@@ -146,16 +144,10 @@ function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin
   });
 }
 
-interface Search {
-  readonly place: string;
-  readonly type: string;
-  readonly dirs: readonly string[];
-}
-
 const NOT_FOUND = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
 
 /** From the end of the runtime's error. */
-function failedSearches({ snapshot }: NodeView): readonly Search[] {
+function failedSearches({ snapshot }: NodeView) {
   return runtimeReports(snapshot).flatMap((report) => {
     const [, type, path] = "error" in report ? (NOT_FOUND.exec(report.error) ?? []) : [];
     if (type === undefined || path === undefined) return [];

@@ -87,12 +87,8 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
 
 /** How kubelets before 1.35 choose: by creation time, whatever the attempt number. */
 function latestByTime(sandboxes: readonly Sandbox[]): Sandbox | undefined {
-  let latest: Sandbox | undefined;
-  for (const sandbox of sandboxes) {
-    if (wasNeverCreated(sandbox)) continue;
-    if (latest === undefined || sandbox.createdAt > latest.createdAt) latest = sandbox;
-  }
-  return latest;
+  const created = sandboxes.filter((sandbox) => !wasNeverCreated(sandbox));
+  return created.toSorted((one, other) => Number(other.createdAt - one.createdAt))[0];
 }
 
 function inWords({ createdAt }: Sandbox): string {

@@ -14,7 +14,6 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
 import type { CniDaemon } from "../node/types/cni.ts";
-import type { NamedPod } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
@@ -120,7 +119,10 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
   const hung = calls.filter(({ ageSeconds }) => ageSeconds >= LONG_CALL_SECONDS || failures.length > 0);
   if (isDown ? failures.length === 0 && calls.length === 0 : hung.length < FEWEST_CALLS) return [];
   if (isDown && (view.runtimeUpSeconds ?? START_SECONDS) < START_SECONDS) return [];
-  const pods = blockedPods(calls, failures, view);
+  const pods = distinctPods([
+    ...calls.flatMap((call) => podOfCall(call, view)),
+    ...failures.flatMap(({ pod }) => pod ?? []),
+  ]);
   return [
     {
       severity: "critical",
@@ -149,13 +151,10 @@ function isAbout(report: CallReport, { socket, state }: CniDaemon): boolean {
 function stateEvidence({ socket, state, since, listener }: CniDaemon, { snapshot }: NodeView): Evidence {
   if (state === "dead") return { source: "cni", fact: `${socket} exists, and a connection to it is refused` };
   if (state === "missing") return { source: "cni", fact: `${socket} does not exist` };
-  const age = since === undefined ? "" : ` for ${ageOf(since, snapshot.observedAt)}`;
+  const age =
+    since === undefined ? "" : ` for ${durationInWords((snapshot.observedAt.getTime() - since.getTime()) / 1000)}`;
   const who = listener === undefined ? "a process of another pid namespace" : `pid ${listener.pid}`;
   return { source: "cni", fact: `${who} has listened on ${socket}${age}` };
-}
-
-function ageOf(since: Date, now: Date): string {
-  return durationInWords((now.getTime() - since.getTime()) / 1000);
 }
 
 function callEvidence({ pid, command, cniCommand, ageSeconds }: PluginProcess): Evidence {
@@ -170,15 +169,6 @@ function quoted(failures: readonly CallReport[]): readonly Evidence[] {
   return last === undefined
     ? []
     : [{ source: "logs", fact: `${last.by} reported ${failures.length} times, last: ${last.message}` }];
-}
-
-function blockedPods(
-  calls: readonly PluginProcess[],
-  failures: readonly CallReport[],
-  view: NodeView,
-): readonly NamedPod[] {
-  const reported = failures.flatMap(({ pod }) => (pod === undefined ? [] : [pod]));
-  return distinctPods([...calls.flatMap((call) => podOfCall(call, view)), ...reported]);
 }
 
 /** A daemon and the plugin calls that wait for it. */
@@ -197,7 +187,7 @@ interface DaemonCalls {
  */
 function daemonCalls(view: NodeView): readonly DaemonCalls[] {
   const { cniDaemons, processes } = view.snapshot;
-  const daemons = cniDaemons === undefined ? [] : valueOr(cniDaemons, []);
+  const daemons = cniDaemons?.status === "read" ? cniDaemons.value : [];
   if (daemons.length === 0) return [];
   const bySandbox = Map.groupBy(valueOr(processes, undefined)?.plugins ?? [], ({ sandboxId }) => sandboxId);
   const innermost = [...bySandbox.values()].flatMap((tree) => innermostOf(tree, daemons));

@@ -1,9 +1,8 @@
 import { type CrashLoop, crashLoops } from "../evidence/crash-loops.ts";
 import { type Detected, type Evidence, type Finding, podOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
-import type { KernelFacts } from "../node/types/snapshot.ts";
+import type { Snapshot } from "../node/types/snapshot.ts";
 import { type ClassDefinition, type Classified, keepsStuck } from "./failure-class.ts";
 
 export const crashLoopDrivenByGhost: ClassDefinition = {
@@ -79,13 +78,11 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
     evidence: [
       { source: "cri", fact: `${restarts} restarts since boot` },
       ...loops.slice(0, MAX_NAMED).map(evidenceOf),
-      ...kernelEvidence(valueOr(view.snapshot.kernel ?? NOT_READ, undefined)),
+      ...kernelEvidence(view.snapshot),
     ],
     blocks: [...pods].map((name) => `pod ${name}`),
   };
 }
-
-const NOT_READ = { status: "absent", reason: "" } as const;
 
 /** "2-3s" if they differ, else "2s". */
 function intervalOf(loops: readonly CrashLoop[]): string {
@@ -105,14 +102,15 @@ function evidenceOf({ pod, container, everySeconds, lastSecondsAgo, restartsSinc
   };
 }
 
-function kernelEvidence(kernel: KernelFacts | undefined): readonly Evidence[] {
-  if (kernel === undefined) return [];
+function kernelEvidence({ kernel }: Snapshot): readonly Evidence[] {
+  if (kernel?.status !== "read") return [];
+  const { stalls, hungTasks, netdeviceWaits, sinceBoot } = kernel.value;
   const signs = [
-    [kernel.stalls, "stalls of a processor"],
-    [kernel.hungTasks, "hung tasks"],
-    [kernel.netdeviceWaits, "waits for a network device to go"],
+    [stalls, "stalls of a processor"],
+    [hungTasks, "hung tasks"],
+    [netdeviceWaits, "waits for a network device to go"],
   ] as const;
-  const since = kernel.sinceBoot ? "since boot" : "at least, since its log was overwritten";
+  const since = sinceBoot ? "since boot" : "at least, since its log was overwritten";
   return signs
     .filter(([{ count }]) => count > 0)
     .map(([{ count, last }, words]) => ({

@@ -163,29 +163,20 @@ function detectOffline(file: MetadataFile, facts: OfflineFacts): readonly Detect
   ];
 }
 
-/** A stored sandbox that the next start of the runtime brings back NotReady, with its name reserved. */
-interface ComingBack {
-  readonly id: string;
-  readonly podName: string;
-  /** Its address or its cached network result still exists: it was never torn down. */
-  readonly holdsNetwork: boolean;
-}
-
 /**
- * Stored sandboxes without a live process, except for orderly stopped ones: these had a network, and nothing of it is
- * left. Empty if processes could not be read: nothing is dead without proof.
+ * Stored sandboxes that the next start of the runtime brings back NotReady, with their names reserved: those without a
+ * live process, except for orderly stopped ones, which had a network, and nothing of it is left. Empty if processes
+ * could not be read: nothing is dead without proof.
  */
-function comingBack({ metadata, processes, cni }: OfflineFacts): readonly ComingBack[] {
+function comingBack({ metadata, processes, cni }: OfflineFacts) {
   if (metadata.status !== "read" || processes.status !== "read") return [];
   const holders = networkHolders(cni);
-  const found: ComingBack[] = [];
-  for (const [id, sandbox] of storedSandboxes(metadata.value)) {
+  return [...storedSandboxes(metadata.value)].flatMap(([id, { name, hasCniResult }]) => {
     const holdsNetwork = holders.has(id);
-    const wasTornDown = sandbox.hasCniResult && !holdsNetwork;
-    if (wasTornDown || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
-    found.push({ id, podName: podNameIn(sandbox.name), holdsNetwork });
-  }
-  return found;
+    const wasTornDown = hasCniResult && !holdsNetwork;
+    const isDead = livenessOfStored(id, metadata.value, processes).state === "dead";
+    return isDead && !wasTornDown ? [{ id, podName: podNameIn(name), holdsNetwork }] : [];
+  });
 }
 
 function networkHolders({ results, hostLocal }: Pick<CniFacts, "results" | "hostLocal">): ReadonlySet<string> {

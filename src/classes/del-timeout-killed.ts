@@ -98,11 +98,11 @@ function detect(view: NodeView): readonly Detected[] {
   return oldestOfEachSandbox(plugins, "DEL")
     .filter((plugin) => isOfOurSandbox(plugin, view))
     .filter((plugin) => plugin.ageSeconds * 1000 >= view.policy.inflightGraceMs)
-    .map((plugin) => {
+    .map((plugin): Detected => {
       const pod = view.about(plugin.sandboxId).sandbox?.pod;
       return {
         severity: "critical",
-        subject: { type: "process", pid: plugin.pid, sandboxId: plugin.sandboxId, ...(pod ? { pod } : {}) },
+        subject: { type: "process", pid: plugin.pid, sandboxId: plugin.sandboxId, pod },
         summary: `a network plugin has been removing this sandbox's network for ${durationInWords(plugin.ageSeconds)} and does not end; kubelet's calls time out against it`,
         evidence: [
           {
@@ -113,7 +113,7 @@ function detect(view: NodeView): readonly Detected[] {
         ],
         blocks: pod ? [`pod ${pod.namespace}/${pod.name} cannot be torn down`] : [],
         cure: [{ kind: "end-process", ...hungProcess(plugin) }],
-      } satisfies Detected;
+      };
     });
 }
 

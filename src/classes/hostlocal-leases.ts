@@ -41,18 +41,17 @@ function detectEmptyFiles(view: NodeView): readonly Detected[] {
     network.leases
       .filter((lease) => lease.owner === undefined && isNotBeingAllocated(lease, view))
       .map(
-        (lease) =>
-          ({
-            severity: "warning",
-            subject: { type: "file", path: lease.path },
-            summary: `${lease.address} on network ${network.network} is reserved without an owner: the file that should name its owner ${lease.size === 0 ? "is empty" : "names none"}, so no DEL can ever match it`,
-            evidence: [
-              { source: "cni", fact: `${lease.path} has ${lease.size} bytes and names no container` },
-              { source: "cni", fact: `it was last written ${lease.modifiedAt.toISOString()}` },
-            ],
-            blocks: [`an address of network ${network.network}`],
-            cure: [{ kind: "drop-empty-lease", path: lease.path, networkDir: network.dir }],
-          }) satisfies Detected,
+        (lease): Detected => ({
+          severity: "warning",
+          subject: { type: "file", path: lease.path },
+          summary: `${lease.address} on network ${network.network} is reserved without an owner: the file that should name its owner ${lease.size === 0 ? "is empty" : "names none"}, so no DEL can ever match it`,
+          evidence: [
+            { source: "cni", fact: `${lease.path} has ${lease.size} bytes and names no container` },
+            { source: "cni", fact: `it was last written ${lease.modifiedAt.toISOString()}` },
+          ],
+          blocks: [`an address of network ${network.network}`],
+          cure: [{ kind: "drop-empty-lease", path: lease.path, networkDir: network.dir }],
+        }),
       ),
   );
 }

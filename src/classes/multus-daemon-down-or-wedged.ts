@@ -158,11 +158,9 @@ function restartOf({ socket, process }: MultusDaemon, view: NodeView): readonly 
 
 function waitingShims({ snapshot }: NodeView): readonly PluginProcess[] {
   const plugins = valueOr(snapshot.processes, undefined)?.plugins ?? [];
-  return plugins.filter(isShim).filter(({ ageSeconds }) => ageSeconds >= WAITING_SECONDS);
-}
-
-function isShim({ command }: PluginProcess): boolean {
-  return command.split(" ")[0]?.split("/").at(-1) === "multus-shim";
+  return plugins
+    .filter(({ ageSeconds }) => ageSeconds >= WAITING_SECONDS)
+    .filter(({ command }) => command.split(" ")[0]?.split("/").at(-1) === "multus-shim");
 }
 
 function troubleOf(

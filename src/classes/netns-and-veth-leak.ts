@@ -1,7 +1,6 @@
 import type { Detected } from "../evidence/finding.ts";
 import { isSettled } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { valueOr } from "../host/source.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const netnsAndVethLeak: ClassDefinition = {
@@ -41,33 +40,31 @@ function detect(view: NodeView): readonly Detected[] {
   const { netns, containerd, processes } = view.snapshot;
   if (netns.status !== "read" || containerd.status !== "read" || processes.status !== "read") return [];
   const { records, sandboxes } = containerd.value;
-  const referenced = new Set<string>();
-  for (const { sandbox } of [...records, ...sandboxes]) {
-    if (sandbox !== undefined) referenced.add(baseName(sandbox.netnsPath));
-  }
-  for (const plugin of valueOr(processes, undefined)?.plugins ?? []) referenced.add(baseName(plugin.netns));
+  const referenced = new Set([
+    ...[...records, ...sandboxes].map(({ sandbox }) => baseName(sandbox?.netnsPath ?? "")),
+    ...processes.value.plugins.map((plugin) => baseName(plugin.netns)),
+  ]);
   return netns.value
     .filter(({ name }) => name.startsWith(CONTAINERD_PREFIX) && !referenced.has(name))
     .filter(({ inode }) => inode === undefined || !processes.value.netnsInodes.has(inode))
     .filter(({ modifiedAt }) => isSettled(modifiedAt, view))
     .map(
-      ({ path, inode }) =>
-        ({
-          severity: "info",
-          subject: { type: "netns", path },
-          summary:
-            inode === undefined
-              ? "a leftover file of a network namespace that is not mounted any more"
-              : "a network namespace that no sandbox refers to and no process lives in; its end of a veth pair stays on the host with it",
-          evidence: [
-            { source: "containerd", fact: "no sandbox record refers to it" },
-            {
-              source: "processes",
-              fact: inode === undefined ? "nothing is mounted there" : `no process is in net:[${inode}]`,
-            },
-          ],
-          cure: [{ kind: "remove-netns", path, inode }],
-        }) satisfies Detected,
+      ({ path, inode }): Detected => ({
+        severity: "info",
+        subject: { type: "netns", path },
+        summary:
+          inode === undefined
+            ? "a leftover file of a network namespace that is not mounted any more"
+            : "a network namespace that no sandbox refers to and no process lives in; its end of a veth pair stays on the host with it",
+        evidence: [
+          { source: "containerd", fact: "no sandbox record refers to it" },
+          {
+            source: "processes",
+            fact: inode === undefined ? "nothing is mounted there" : `no process is in net:[${inode}]`,
+          },
+        ],
+        cure: [{ kind: "remove-netns", path, inode }],
+      }),
     );
 }
 

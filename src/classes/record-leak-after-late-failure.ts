@@ -53,34 +53,28 @@ export const recordLeakAfterLateFailure: ClassDefinition = {
 function detect(view: NodeView): readonly Detected[] {
   const { containerd, cri } = view.snapshot;
   if (containerd.status !== "read" || cri.status !== "read") return [];
-  const idsByName = new Map<string, Set<string>>();
   // Only container records reserve names at the next start: one that is only in the 2.x sandbox store is harmless.
-  for (const { id, sandbox } of containerd.value.records) {
-    if (sandbox === undefined) continue;
-    const ids = idsByName.get(sandbox.name) ?? new Set();
-    idsByName.set(sandbox.name, ids.add(id));
-  }
-  return [...idsByName].flatMap(([name, ids]) => {
-    if (ids.size < 2) return [];
-    const listed = [...ids].filter((id) => view.about(id).sandbox !== undefined);
-    const pod = parseSandboxName(name);
-    return [...ids]
+  const byName = Map.groupBy(containerd.value.records, ({ sandbox }) => sandbox?.name);
+  return [...byName].flatMap(([name, records]) => {
+    if (name === undefined || records.length < 2) return [];
+    const ids = records.map(({ id }) => id);
+    const listed = ids.filter((id) => view.about(id).sandbox !== undefined);
+    return ids
       .filter((id) => !listed.includes(id) && view.about(id).plugins.length === 0)
       .map(
-        (id) =>
-          ({
-            severity: "critical",
-            subject: { type: "record", name: id, sandboxId: sandboxId(id), ...(pod ? { pod } : {}) },
-            summary: `${ids.size} records carry the name ${name}: the runtime runs on, but refuses to start again the next time it is restarted`,
-            evidence: [
-              { source: "containerd", fact: `${[...ids].join(" and ")} both carry the name ${name}` },
-              {
-                source: "cri",
-                fact: listed.length > 0 ? `only ${listed.join(", ")} is listed` : "none of them is listed",
-              },
-            ],
-            blocks: ["the next start of the runtime"],
-          }) satisfies Detected,
+        (id): Detected => ({
+          severity: "critical",
+          subject: { type: "record", name: id, sandboxId: sandboxId(id), pod: parseSandboxName(name) },
+          summary: `${ids.length} records carry the name ${name}: the runtime runs on, but refuses to start again the next time it is restarted`,
+          evidence: [
+            { source: "containerd", fact: `${ids.join(" and ")} both carry the name ${name}` },
+            {
+              source: "cri",
+              fact: listed.length > 0 ? `only ${listed.join(", ")} is listed` : "none of them is listed",
+            },
+          ],
+          blocks: ["the next start of the runtime"],
+        }),
       );
   });
 }

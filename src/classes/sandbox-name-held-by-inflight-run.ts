@@ -1,7 +1,7 @@
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { isHeldInCluster } from "../evidence/pod-presence.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
-import { creationsUnderWay, isCreationDue } from "../evidence/sandbox-creations.ts";
+import { type Creation, creationsUnderWay, isCreationDue } from "../evidence/sandbox-creations.ts";
 import { hungProcess, type Step } from "../evidence/step.ts";
 import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
@@ -102,41 +102,37 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
 function detect(view: NodeView): readonly Detected[] {
   return creationsUnderWay(view)
     .filter((creation) => isCreationDue(creation, view))
-    .flatMap(({ id, plugin, lockedName }) => heldBy(id, plugin, lockedName, view));
+    .flatMap((creation) => heldBy(creation, view));
 }
 
-function heldBy(
-  sandboxId: SandboxId,
-  plugin: PluginProcess | undefined,
-  lockedName: string | undefined,
-  view: NodeView,
-): readonly Detected[] {
+function heldBy({ id: sandboxId, plugin, lockedName }: Creation, view: NodeView): readonly Detected[] {
   const about = view.about(sandboxId);
   const name = lockedName ?? about.metadata?.name;
   const pod = name === undefined ? undefined : parseSandboxName(name);
   if (plugin === undefined && isNameUnused(pod, view)) return [];
   const remade = plugin === undefined ? recreation(pod, sandboxId, view) : [];
   const age = plugin === undefined ? "" : ` for ${durationInWords(plugin.ageSeconds)}`;
-  const found: Detected = {
-    severity: "critical",
-    subject: {
-      type: "sandbox",
-      sandboxId,
-      name,
-      pod,
-      pid: plugin?.pid,
+  return [
+    {
+      severity: "critical",
+      subject: {
+        type: "sandbox",
+        sandboxId,
+        name,
+        pod,
+        pid: plugin?.pid,
+      },
+      summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
+      evidence: evidenceOf(plugin, lockedName, isRecorded(about)),
+      blocks: [blocked(plugin, pod, name)],
+      blockedPods: [pod ?? plugin?.pod].flatMap((who) => who ?? []),
+      cure: plugin === undefined ? remade : [{ kind: "end-process", ...hungProcess(plugin) }],
+      attended: remade.length === 0 ? undefined : RECREATE_BY_CONSENT,
     },
-    summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
-    evidence: [...evidenceOf(plugin, lockedName), ...recordEvidence(isRecorded(about))],
-    blocks: [blocked(plugin, pod, name)],
-    blockedPods: [pod ?? plugin?.pod].flatMap((who) => who ?? []),
-    cure: plugin === undefined ? remade : [{ kind: "end-process", ...hungProcess(plugin) }],
-    ...(remade.length === 0 ? {} : { attended: RECREATE_BY_CONSENT }),
-  };
-  return [found];
+  ];
 }
 
-function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | undefined): Evidence[] {
+function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | undefined, recorded: boolean): Evidence[] {
   const evidence: Evidence[] = [{ source: "cri", fact: "the runtime does not list it" }];
   if (plugin !== undefined) {
     evidence.push({
@@ -145,11 +141,8 @@ function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | unde
     });
   }
   if (lockedName !== undefined) evidence.push({ source: "logs", fact: `${lockedName} is reserved for it` });
+  if (recorded) evidence.push({ source: "containerd", fact: "its record exists: the creation has started" });
   return evidence;
-}
-
-function recordEvidence(recorded: boolean): Evidence[] {
-  return recorded ? [{ source: "containerd", fact: "its record exists: the creation has started" }] : [];
 }
 
 function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, name: string | undefined): string {

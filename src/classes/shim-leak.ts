@@ -1,4 +1,5 @@
 import type { Detected } from "../evidence/finding.ts";
+import { hungProcess } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
 import { sandboxId } from "../node/types/ids.ts";
@@ -64,30 +65,23 @@ function detect(view: NodeView): readonly Detected[] {
   ]);
   return processes.value.shims
     .filter((shim) => !known.has(shim.id) && !isNested(shim, processes.value))
-    .map(
-      (shim) =>
-        ({
-          severity: "warning",
-          subject: { type: "process", pid: shim.pid, sandboxId: sandboxId(shim.id) },
-          summary: `a shim of a sandbox that the runtime no longer knows has been running for ${durationInWords(shim.ageSeconds)}`,
-          evidence: [
-            {
-              source: "processes",
-              fact: `pid ${shim.pid} is a shim with id ${shim.id}, ${shim.childPids.length} children`,
-            },
-            { source: "containerd", fact: "no record has that id" },
-            { source: "cri", fact: "the runtime lists no such sandbox" },
-          ],
-          cure: [
-            {
-              kind: "end-process",
-              pid: shim.pid,
-              startedSecondsAfterBoot: shim.startedSecondsAfterBoot,
-              sandboxId: sandboxId(shim.id),
-            },
-          ],
-        }) satisfies Detected,
-    );
+    .map((shim): Detected => {
+      const id = sandboxId(shim.id);
+      return {
+        severity: "warning",
+        subject: { type: "process", pid: shim.pid, sandboxId: id },
+        summary: `a shim of a sandbox that the runtime no longer knows has been running for ${durationInWords(shim.ageSeconds)}`,
+        evidence: [
+          {
+            source: "processes",
+            fact: `pid ${shim.pid} is a shim with id ${shim.id}, ${shim.childPids.length} children`,
+          },
+          { source: "containerd", fact: "no record has that id" },
+          { source: "cri", fact: "the runtime lists no such sandbox" },
+        ],
+        cure: [{ kind: "end-process", ...hungProcess({ ...shim, sandboxId: id }) }],
+      };
+    });
 }
 
 /** In another container's cgroup: the shim of a node that runs in a container here (kind). */

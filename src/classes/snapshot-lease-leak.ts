@@ -53,16 +53,15 @@ function detect(view: NodeView): readonly Detected[] {
       return !isKnown && about.plugins.length === 0 && createdAt !== undefined && isSettled(createdAt, view);
     })
     .map(
-      ({ id }) =>
-        ({
-          severity: "info",
-          subject: { type: "lease", name: id },
-          summary: "a containerd lease of a sandbox that no longer exists: it keeps content from being collected",
-          evidence: [
-            { source: "containerd", fact: `lease ${id} exists, no sandbox or record has that id` },
-            { source: "cri", fact: "the runtime lists no such sandbox" },
-          ],
-          cure: [{ kind: "delete-lease", leaseId: id }],
-        }) satisfies Detected,
+      ({ id }): Detected => ({
+        severity: "info",
+        subject: { type: "lease", name: id },
+        summary: "a containerd lease of a sandbox that no longer exists: it keeps content from being collected",
+        evidence: [
+          { source: "containerd", fact: `lease ${id} exists, no sandbox or record has that id` },
+          { source: "cri", fact: "the runtime lists no such sandbox" },
+        ],
+        cure: [{ kind: "delete-lease", leaseId: id }],
+      }),
     );
 }

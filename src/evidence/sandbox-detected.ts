@@ -2,7 +2,7 @@ import type { ResultFile, ScratchFile } from "../node/types/cni.ts";
 import { type SandboxId, sandboxName } from "../node/types/ids.ts";
 import type { Runtime } from "../node/types/runtime.ts";
 import type { Candidate } from "./candidates.ts";
-import type { Detected, Evidence, Severity } from "./finding.ts";
+import type { Detected } from "./finding.ts";
 import type { LeaseRef, Step } from "./step.ts";
 import { containerdBehaviour, crioBehaviour } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
@@ -10,13 +10,8 @@ import type { AboutId, NodeView } from "./view.ts";
 /** A finding about one dead sandbox: first its proof of death, then the evidence of this class. */
 export function sandboxDetected(
   { sandbox, evidence, retained }: Candidate,
-  what: {
-    readonly summary: string;
-    readonly evidence: readonly Evidence[];
-    readonly severity?: Severity;
-    readonly path?: string;
-    readonly cure?: readonly Step[];
-  },
+  what: Pick<Detected, "summary" | "evidence" | "cure"> &
+    Partial<Pick<Detected, "severity">> & { readonly path?: string },
 ): Detected {
   const { pod } = sandbox;
   const name = sandboxName(pod);
