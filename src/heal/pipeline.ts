@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { verdictOf } from "../diagnose/verdict.ts";
-import type { Finding } from "../evidence/finding.ts";
+import { sandboxIdOf } from "../evidence/finding.ts";
 import { valueOr } from "../host/source.ts";
 import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
@@ -168,23 +168,22 @@ function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Dat
  */
 function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { cri }: Snapshot): Diagnosis {
   const listed = new Set<string>(valueOr(cri, undefined)?.sandboxes.map(({ id }) => id));
-  const found = new Set(diagnosis.findings.flatMap(({ id, subject }) => [id, sandboxOf(subject)]));
+  const found = new Set<string>(diagnosis.findings.flatMap(({ id, subject }) => [id, sandboxIdOf(subject) ?? id]));
   const unhealed = results
     .filter(({ outcome }) => outcome === "failed" || outcome === "skipped")
     .map(({ action }) => action.finding)
-    .filter(({ id, subject }) => listed.has(sandboxOf(subject)) && !found.has(id) && !found.has(sandboxOf(subject)));
+    .filter(({ id, subject }) => {
+      const sandboxId = sandboxIdOf(subject) ?? "";
+      return listed.has(sandboxId) && !found.has(id) && !found.has(sandboxId);
+    });
   if (unhealed.length === 0) return diagnosis;
-  const ids = new Set(unhealed.map(({ subject }) => sandboxOf(subject)));
+  const ids = new Set(unhealed.map(({ subject }) => sandboxIdOf(subject)));
   return {
     ...diagnosis,
     verdict: diagnosis.verdict === "unknown" ? "unknown" : "ghosts",
     findings: [...diagnosis.findings, ...unhealed],
     kept: diagnosis.kept.filter(({ sandboxId }) => !ids.has(sandboxId)),
   };
-}
-
-function sandboxOf(subject: Finding["subject"]): string {
-  return ("sandboxId" in subject ? subject.sandboxId : undefined) ?? "";
 }
 
 /** Verifies by effect: an action that succeeded while its finding still exists has not healed it. */
@@ -196,14 +195,10 @@ function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
 
 function runtimeFor(
   snapshot: Snapshot,
-  { session, cniCacheDir, waits, runtime = openRuntime }: RuntimeSource,
+  { session, cniCacheDir, waits, runtime = openRuntime }: RunOptions | RoundOptions,
 ): RuntimeAccess {
   return runtime(snapshot, { hostRoot: session.hostRoot, cniCacheDir, waits });
 }
-
-type RuntimeSource = Pick<RunOptions, "cniCacheDir" | "waits" | "runtime"> & {
-  readonly session: { readonly hostRoot: string };
-};
 
 function toolsFor(
   snapshot: Snapshot,

@@ -8,7 +8,15 @@ import type { JournalId } from "./journal/entry.ts";
 import { isContention, type StormBrake } from "./proof/storm-brake.ts";
 import { reasonToPause } from "./proof/turns.ts";
 import { SANDBOX_STEPS } from "./steps/sandboxes.ts";
-import { attempted, notAPlainFile, type Runs, refused, type StepResult, type StepTools } from "./steps/step-result.ts";
+import {
+  attempted,
+  held,
+  notAPlainFile,
+  type Runs,
+  refused,
+  type StepResult,
+  type StepTools,
+} from "./steps/step-result.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
@@ -40,57 +48,48 @@ const BACK_OFF_MS = [500, 2000] as const;
 /** Executes the steps of one action in order, and ends with the first that heals or does not succeed. */
 export async function runAction(action: PlannedAction, surroundings: ActionSurroundings): Promise<ActionResult> {
   const startedAt = performance.now();
-  const cleanUps: (() => Promise<void>)[] = [];
-  let journalId: JournalId | undefined;
-  const undo: JournalId[] = [];
-  let logsSavedTo: string | undefined;
+  const results: StepResult[] = [];
   const done = new Set<Step>();
-  let outcome: ActionOutcome = "healed";
-  let why: string | undefined;
-  let code: string | undefined;
+  let after: FollowUpProblem | undefined;
   try {
     for (const [index, step] of action.steps.entries()) {
       const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
-      if (objection !== undefined) {
-        outcome = "skipped";
-        ({ code, text: why } = objection);
-        break;
-      }
-      const result = await take(step, action, surroundings);
-      if ("journalId" in result) journalId ??= result.journalId;
+      const result = objection === undefined ? await take(step, action, surroundings) : held(objection);
+      results.push(result);
       if (result.kind === "done" || result.kind === "healed") done.add(step);
-      if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
-      if (result.kind === "done") logsSavedTo ??= result.logsSavedTo;
-      if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
-      if (result.kind === "done" && result.effect !== undefined) ({ code, text: why } = result.effect);
-      if (result.kind === "healed") break;
-      if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
-        outcome = result.kind === "held" ? "skipped" : result.kind;
-        why = result.reason;
-        code = result.code;
-        break;
-      }
+      if (result.kind !== "done" && result.kind !== "unneeded") break;
     }
-    if (outcome === "healed") {
-      const after = await runFollowUps(action, surroundings, done);
-      why = after.reason ?? why;
-      code = after.code ?? code;
-    }
+    if (outcomeOf(results) === "healed") after = await runFollowUps(action, surroundings, done);
   } finally {
-    for (const cleanUp of cleanUps) await cleanUp();
+    for (const result of results) if (result.kind === "done") await result.cleanUp?.();
   }
+  const made = results.filter((result) => result.kind === "done");
+  const ended = results.find((result) => "reason" in result);
+  const effect = made.findLast((result) => result.effect !== undefined)?.effect;
+  const undo = made.flatMap(({ undoable, journalId }) => (undoable && journalId !== undefined ? [journalId] : []));
   const undone = [...action.steps, ...(action.followUps ?? [])].filter((step) => !done.has(step));
   return {
     action,
-    outcome,
-    reason: why,
-    code,
-    journalId,
+    outcome: outcomeOf(results),
+    reason: ended?.reason ?? after?.reason ?? effect?.text,
+    code: ended?.code ?? after?.code ?? effect?.code,
+    journalId: results.flatMap((result) => ("journalId" in result ? (result.journalId ?? []) : []))[0],
     ...(undo.length === 0 ? {} : { undo }),
     ...(undone.length === 0 ? {} : { undone }),
-    logsSavedTo,
+    logsSavedTo: made.find((result) => result.logsSavedTo !== undefined)?.logsSavedTo,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
+}
+
+function outcomeOf(results: readonly StepResult[]): ActionOutcome {
+  const kind = results.at(-1)?.kind;
+  if (kind === "held") return "skipped";
+  return kind === "refused" || kind === "failed" ? kind : "healed";
+}
+
+interface FollowUpProblem {
+  readonly reason: string | undefined;
+  readonly code: string | undefined;
 }
 
 /** Runs the follow-ups, which help pods that the finding affected. The finding stays healed; returns what failed. */
@@ -98,7 +97,7 @@ async function runFollowUps(
   action: PlannedAction,
   { tools }: ActionSurroundings,
   done: Set<Step>,
-): Promise<{ readonly reason: string | undefined; readonly code: string | undefined }> {
+): Promise<FollowUpProblem> {
   const objections: string[] = [];
   let code: string | undefined;
   for (const step of action.followUps ?? []) {

@@ -87,18 +87,12 @@ export function parseEntry(line: Uint8Array): ParsedLine {
   }
   const parsed = v.safeParse(entry, json);
   if (parsed.success) return { ok: true, entry: parsed.output };
-  const { id, ...problem } = unreadable(json, parsed.issues[0]);
-  return { ok: false, ...problem, id };
-}
-
-function unreadable(
-  json: unknown,
-  issue: v.BaseIssue<unknown>,
-): { readonly code: UnreadableCode; readonly reason: string; readonly id?: JournalId | undefined } {
+  const [issue] = parsed.issues;
   const where = `${v.getDotPath(issue) ?? "object"}: ${issue.message}`;
   const framed = v.safeParse(envelope, json);
-  if (!framed.success) return { code: "damaged", reason: `not a journal entry (${where})` };
-  return { code: "newer-version", reason: `written by a newer version of unghost (${where})`, id: framed.output.id };
+  if (!framed.success) return { ok: false, code: "damaged", reason: `not a journal entry (${where})` };
+  const reason = `written by a newer version of unghost (${where})`;
+  return { ok: false, code: "newer-version", reason, id: framed.output.id };
 }
 
 export function formatEntry(value: JournalEntry): string {

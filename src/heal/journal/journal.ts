@@ -3,8 +3,8 @@ import { type FileHandle, open, readdir, rename, unlink } from "node:fs/promises
 import { dirname } from "node:path";
 import type { JournalAction } from "../../evidence/step.ts";
 import { splitLines } from "../../host/safe-fs.ts";
-import { describeError, errorCode } from "../../host/source.ts";
-import { syncDirectory } from "../state/durable-files.ts";
+import { describeError } from "../../host/source.ts";
+import { ifThere, syncDirectory } from "../state/durable-files.ts";
 import { type Outcome, ok, refuse } from "../state/outcome.ts";
 import type { StateDir } from "../state/state-layout.ts";
 import {
@@ -294,18 +294,20 @@ export interface HealContext {
 async function rotateJournal(stateDir: StateDir, keep: number): Promise<void> {
   await mergeIntoOldest(stateDir, keep);
   for (let number = keep - 1; number >= 1; number--) {
-    await renameIfThere(numbered(stateDir, number), numbered(stateDir, number + 1));
+    await ifThere(rename(numbered(stateDir, number), numbered(stateDir, number + 1)));
   }
-  await renameIfThere(stateDir.journal, numbered(stateDir, 1));
+  await ifThere(rename(stateDir.journal, numbered(stateDir, 1)));
   await syncDirectory(dirname(stateDir.journal));
 }
 
+const READ_ONLY = constants.O_RDONLY | constants.O_NOFOLLOW;
+
 /** Replaces the oldest file by its kept entries, followed by the second oldest. */
 async function mergeIntoOldest(stateDir: StateDir, keep: number): Promise<void> {
-  const oldest = await openIfThere(numbered(stateDir, keep));
+  const oldest = await ifThere(open(numbered(stateDir, keep), READ_ONLY));
   if (oldest === undefined) return;
   const next = numbered(stateDir, keep - 1);
-  const second = await openIfThere(next);
+  const second = await ifThere(open(next, READ_ONLY));
   const temporary = `${stateDir.journal}.merging`;
   const merged = await open(
     temporary,
@@ -353,21 +355,4 @@ function looseId(line: Uint8Array): string | undefined {
 
 function numbered(stateDir: StateDir, number: number): string {
   return number === 0 ? stateDir.journal : `${stateDir.journal}.${number}`;
-}
-
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  } catch (thrown) {
-    if (errorCode(thrown) === "ENOENT") return undefined;
-    throw thrown;
-  }
-}
-
-async function renameIfThere(from: string, to: string): Promise<void> {
-  try {
-    await rename(from, to);
-  } catch (thrown) {
-    if (errorCode(thrown) !== "ENOENT") throw thrown;
-  }
 }

@@ -7,7 +7,7 @@ import { parseResultName } from "../../node/cni-files.ts";
 import { readContainerd, readTasks } from "../../node/containerd-facts.ts";
 import { readProcessTable } from "../../node/process-table.ts";
 import { type OurRuntime, readProcesses } from "../../node/processes.ts";
-import type { ContainerdFacts, ProcessFacts, Task } from "../../node/types/runtime.ts";
+import type { ProcessFacts } from "../../node/types/runtime.ts";
 import type { ContainerdClient } from "../../runtime/containerd.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -58,29 +58,6 @@ export function uninterrupted(): Interruption {
   return { stop: new AbortController().signal, giveUp: new AbortController().signal };
 }
 
-/**
- * Facts about the whole node with a maximum age, shared by concurrent proofs. A runtime iterates over all its sandboxes
- * for every list, however it is filtered, so one list per sandbox would be quadratic.
- */
-export interface FreshFacts {
-  processes(): Promise<Source<ProcessFacts>>;
-  /** Always read again, for callers that are about to send a signal. */
-  processesNow(): Promise<Source<ProcessFacts>>;
-  /** Undefined if the runtime is not containerd. */
-  tasks(): Promise<readonly Task[] | undefined>;
-  /** Undefined if the runtime is not containerd. */
-  containerd(): Promise<ContainerdFacts | undefined>;
-  /** From the runtime's list; undefined if it is not listed. */
-  sandbox(id: string): Promise<SandboxState | undefined>;
-  containersOf(sandboxId: string): Promise<readonly Container[]>;
-  /** The paths of a sandbox's result files, of any file type. */
-  resultFiles(sandboxId: string): Promise<readonly string[]>;
-  /** Starts to read what every proof needs. */
-  begin(): void;
-  /** Later calls read again. */
-  renew(): void;
-}
-
 export interface FactSources {
   readonly root: string;
   /** Missing while it does not run. */
@@ -94,7 +71,13 @@ export interface FactSources {
 /** A dead sandbox does not become alive, and no id is reused: a fact of this age is still valid. */
 const FRESH_MS = 500;
 
-export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, queryMs }: FactSources): FreshFacts {
+export type FreshFacts = ReturnType<typeof freshFacts>;
+
+/**
+ * Facts about the whole node with a maximum age, shared by concurrent proofs. A runtime iterates over all its sandboxes
+ * for every list, however it is filtered, so one list per sandbox would be quadratic.
+ */
+export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, queryMs }: FactSources) {
   const call = { timeoutMs: queryMs };
   let renewedAt = Number.NEGATIVE_INFINITY;
   /** One read for all callers while it is in flight or fresh. The age counts from its start. */
@@ -129,23 +112,30 @@ export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, query
   const tasks = shared(async () => (containerd === undefined ? undefined : await readTasks(containerd, call)));
   return {
     processes,
+    /** Always read again, for callers that are about to send a signal. */
     processesNow,
+    /** Undefined if the runtime is not containerd. */
     tasks,
+    /** Undefined if the runtime is not containerd. */
     containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
-    sandbox: async (id) => {
+    /** From the runtime's list; undefined if it is not listed. */
+    sandbox: async (id: string): Promise<SandboxState | undefined> => {
       const all = await sandboxes();
       if (all !== undefined) return all.get(id);
       return (await cri.listPodSandbox({ id }, call)).find((one) => one.id === id);
     },
-    containersOf: async (podSandboxId) => {
+    containersOf: async (podSandboxId: string): Promise<readonly Container[]> => {
       const all = await containers();
       return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
     },
-    resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
+    /** The paths of a sandbox's result files, of any file type. */
+    resultFiles: async (sandboxId: string) => (await resultFiles()).get(sandboxId) ?? [],
+    /** Starts to read what every proof needs. */
     begin: () => {
       // The caller that needs one of them gets its error.
       void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
     },
+    /** Later calls read again. */
     renew: () => {
       renewedAt = performance.now();
     },

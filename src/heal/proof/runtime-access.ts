@@ -5,7 +5,7 @@ import { type ContainerdClient, openContainerd } from "../../runtime/containerd.
 import { type CriClient, openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { DEFAULT_WAITS, type FreshFacts, freshFacts, type Waits } from "./fresh-facts.ts";
+import { DEFAULT_WAITS, type FactSources, type FreshFacts, freshFacts, type Waits } from "./fresh-facts.ts";
 import type { RecordStore } from "./record-store.ts";
 
 /** The observed runtime, and the clients and facts that healing uses. */
@@ -31,7 +31,7 @@ export interface RuntimeAccessOptions {
 }
 
 export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): RuntimeAccess {
-  const { hostRoot, cniCacheDir, waits = DEFAULT_WAITS } = options;
+  const { cniCacheDir } = options;
   const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
   const cri = openCri(path);
   const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
@@ -40,52 +40,44 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
   const ended = (valueOr(snapshot.cri, undefined)?.containers ?? []).flatMap(({ id, exit }) =>
     exit === undefined ? [] : [[id, exit.logPath] as const],
   );
-  return {
-    cri,
-    containerd,
-    cniCacheDirs,
-    logPaths: new Map<string, string>(ended),
-    facts: freshFacts({
-      root: hostRoot,
-      runtime: {
-        socketPath: path,
-        cniBinDirs: cniBinDirsOf(snapshot),
-        isContainerd: snapshot.runtime.name.startsWith("containerd"),
-      },
-      cniCacheDirs,
-      cri,
-      containerd,
-      queryMs: waits.queryMs,
-    }),
-    removeVerified: removalVerifier({ cri, containerd, queryMs: waits.queryMs }),
-    close: () => {
-      cri.close();
-      containerd?.close();
-    },
+  const runtime = {
+    socketPath: path,
+    cniBinDirs: cniBinDirsOf(snapshot),
+    isContainerd: snapshot.runtime.name.startsWith("containerd"),
   };
+  return accessThrough({ cri, containerd, cniCacheDirs, logPaths: new Map<string, string>(ended), runtime }, options);
 }
 
 /**
  * A node whose runtime does not run: whatever it has is not ready, and only processes can show that something is alive.
  * No other call succeeds.
  */
-export function absentRuntime({ hostRoot, cniCacheDir, waits = DEFAULT_WAITS }: RuntimeAccessOptions): RuntimeAccess {
+export function absentRuntime(options: RuntimeAccessOptions): RuntimeAccess {
   const cri: CriClient = {
     ...openCri(NO_SOCKET),
     listSandboxStates: () => Promise.resolve([]),
     listContainers: () => Promise.resolve([]),
     podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_NOTREADY),
   };
-  const { queryMs } = waits;
-  const cniCacheDirs = [cniCacheDir];
+  const cniCacheDirs = [options.cniCacheDir];
+  return accessThrough({ cri, containerd: undefined, cniCacheDirs, logPaths: new Map() }, options);
+}
+
+function accessThrough(
+  {
+    runtime,
+    ...opened
+  }: Pick<RuntimeAccess, "cri" | "containerd" | "cniCacheDirs" | "logPaths"> & Pick<FactSources, "runtime">,
+  { hostRoot, waits: { queryMs } = DEFAULT_WAITS }: RuntimeAccessOptions,
+): RuntimeAccess {
   return {
-    cri,
-    containerd: undefined,
-    cniCacheDirs,
-    logPaths: new Map(),
-    facts: freshFacts({ root: hostRoot, cniCacheDirs, cri, containerd: undefined, queryMs }),
-    removeVerified: removalVerifier({ cri, containerd: undefined, queryMs }),
-    close: () => cri.close(),
+    ...opened,
+    facts: freshFacts({ ...opened, root: hostRoot, runtime, queryMs }),
+    removeVerified: removalVerifier({ ...opened, queryMs }),
+    close: () => {
+      opened.cri.close();
+      opened.containerd?.close();
+    },
   };
 }
 

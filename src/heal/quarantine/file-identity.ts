@@ -44,7 +44,11 @@ export function holdDirectory(hostRoot: string, path: string): Outcome<HeldDirec
     if (step.value === undefined) return ok(undefined);
     fd = step.value;
   }
-  return ok(held(fd));
+  return ok({
+    entry: (name) => `/proc/self/fd/${fd}/${name}`,
+    sync: () => syncDescriptor(fd),
+    close: () => closeSync(fd),
+  });
 }
 
 function openStep(from: number, component: string, walked: string): Outcome<number | undefined> {
@@ -63,20 +67,8 @@ function openStep(from: number, component: string, walked: string): Outcome<numb
   }
 }
 
-function held(fd: number): HeldDirectory {
-  return {
-    entry: (name) => `/proc/self/fd/${fd}/${name}`,
-    sync: () => syncDescriptor(fd),
-    close: () => closeSync(fd),
-  };
-}
-
 /** One file in one state: another file of the same name, or the same file rewritten, differs. */
 export type FileIdentity = Pick<FileState, "dev" | "inode" | "size" | "mtimeNs">;
-
-function identityOf(stats: BigIntStats): FileIdentity {
-  return { dev: stats.dev, inode: stats.ino, size: stats.size, mtimeNs: stats.mtimeNs };
-}
 
 export function sameIdentity(one: FileIdentity, other: FileIdentity): boolean {
   return one.dev === other.dev && sameAcrossBoots(one, other);
@@ -97,7 +89,8 @@ export function identify(path: string): Found {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return { what: "nothing" };
   if (!stats.isFile()) return { what: "odd", kind: kindOf(stats) };
-  return { what: "file", identity: identityOf(stats), stats };
+  const { dev, ino: inode, size, mtimeNs } = stats;
+  return { what: "file", identity: { dev, inode, size, mtimeNs }, stats };
 }
 
 type OddKind = "symlink" | "directory" | "fifo" | "socket" | "device";

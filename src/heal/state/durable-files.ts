@@ -35,10 +35,16 @@ export async function syncDirectory(path: string): Promise<void> {
 }
 
 export async function unlinkIfThere(path: string): Promise<void> {
+  await ifThere(unlink(path));
+}
+
+/** Undefined if its file does not exist. */
+export async function ifThere<T>(done: Promise<T>): Promise<T | undefined> {
   try {
-    await unlink(path);
+    return await done;
   } catch (thrown) {
-    if (errorCode(thrown) !== "ENOENT") throw thrown;
+    if (errorCode(thrown) === "ENOENT") return undefined;
+    throw thrown;
   }
 }
 
