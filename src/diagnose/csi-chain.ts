@@ -1,4 +1,5 @@
 import { type Finding, namedPods, podOf, sandboxIdOf } from "../evidence/finding.ts";
+import { isAboutVolumes } from "../evidence/reports.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -108,10 +109,6 @@ function affectedBy(
   };
 }
 
-function isAboutVolumes({ reason }: PodEvent): boolean {
-  return reason === "FailedMount" || reason === "FailedAttachVolume";
-}
-
 /** Kubelet logs "driver name x not found in the list of registered CSI drivers"; the attacher names the volume. */
 function names({ message }: PodEvent, drivers: readonly string[]): boolean {
   return drivers.some((driver) => message.includes(driver));
@@ -170,7 +167,7 @@ function describe(finding: Finding, chain: Chain): Finding {
     blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
     followUps: restartsOf(chain),
     missingSockets: sockets.map(({ path }) => path),
-    ...(waiting.length === 0 ? {} : { aftermath: mountsToCome(waiting) }),
+    aftermath: waiting.length === 0 ? undefined : mountsToCome(waiting),
   };
 }
 

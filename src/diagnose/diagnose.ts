@@ -139,7 +139,7 @@ function idsOf(subject: Subject): readonly SandboxId[] {
   return id === undefined ? [] : [id];
 }
 
-function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): boolean {
+export function isAskedFor({ id }: Pick<FailureClass, "id">, { only, skip }: DiagnosisPolicy): boolean {
   return (only.length === 0 || only.includes(id)) && !skip.includes(id);
 }
 

@@ -6,7 +6,7 @@ import { type DiagnosisPolicy, viewOf } from "../evidence/view.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
 import type { ContainerdFacts } from "../node/types/runtime.ts";
 import type { OfflineFacts, Snapshot } from "../node/types/snapshot.ts";
-import { adviceFor, type Diagnosis } from "./diagnose.ts";
+import { adviceFor, type Diagnosis, isAskedFor } from "./diagnose.ts";
 import { toFinding } from "./from-logs.ts";
 
 export interface OfflineScan {
@@ -32,10 +32,7 @@ function isAboutFile({ subject }: Finding): boolean {
 
 /** A scan of a node whose runtime does not run, from its files. Pure. */
 export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }): OfflineScan {
-  const { only, skip } = settings;
-  const findings = diagnoseOffline(facts).filter(
-    (finding) => (only.length === 0 || only.includes(finding.class)) && !skip.includes(finding.class),
-  );
+  const findings = diagnoseOffline(facts).filter((finding) => isAskedFor({ id: finding.class }, settings));
   const snapshot = offlineSnapshot(facts, settings.node);
   const diagnosis = { ...offlineDiagnosis(snapshot, findings, settings), verdict: verdictOf(facts, findings) };
   return { snapshot, diagnosis, sandboxes: sandboxCounts(facts) };

@@ -105,9 +105,7 @@ function pendingRemovals(view: NodeView): readonly Pending[] {
         since: earliest([startedAt, ...reported.map(({ at }) => at)]) ?? observedAt,
         waitsFor: del === undefined ? undefined : plugin(del),
         reported: newest(reported),
-        ...(startedAt === undefined
-          ? {}
-          : { becomesFindingAt: new Date(startedAt.getTime() + view.policy.inflightGraceMs) }),
+        becomesFindingAt: startedAt && new Date(startedAt.getTime() + view.policy.inflightGraceMs),
       },
     ];
   });

@@ -3,7 +3,6 @@ import { isCreation, isFailing, type Pending, type PodCreation } from "../eviden
 import { callReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { NamedPod } from "../node/types/ids.ts";
 import type { RuntimeCondition } from "../node/types/runtime.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 
@@ -54,11 +53,9 @@ function isDown({ type, status }: RuntimeCondition): boolean {
 }
 
 function lastCreated({ sandboxes }: NodeView): Pick<PodCreation, "lastSuccess"> {
-  let newest: { readonly createdAt: bigint; readonly pod: NamedPod } | undefined;
-  for (const { state, createdAt, pod } of sandboxes) {
-    if (state !== "ready" || createdAt <= 0n) continue;
-    if (newest === undefined || createdAt > newest.createdAt) newest = { createdAt, pod };
-  }
+  const [newest] = sandboxes
+    .filter(({ state, createdAt }) => state === "ready" && createdAt > 0n)
+    .toSorted((one, other) => Number(other.createdAt - one.createdAt));
   if (newest === undefined) return {};
   return { lastSuccess: { at: new Date(Number(newest.createdAt / 1_000_000n)), pod: newest.pod } };
 }

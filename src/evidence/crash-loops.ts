@@ -68,12 +68,6 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }
 
-interface LastStarts {
-  readonly newest: Start;
-  readonly before: Start;
-  readonly everySeconds: number;
-}
-
 /**
  * All attempts above the last one from before the boot. Kubelet removes that one after a while, and attempts count on
  * over many boots: then the count is limited by the time since boot. Back-offs at most double, so earlier ones were
@@ -81,7 +75,7 @@ interface LastStarts {
  */
 function sinceBoot(
   starts: readonly Start[],
-  { newest, before, everySeconds }: LastStarts,
+  { newest, before, everySeconds }: { newest: Start; before: Start; everySeconds: number },
   { snapshot }: NodeView,
 ): number {
   const boot = valueOr(snapshot.boot, undefined);

@@ -6,15 +6,13 @@ import type { NodeView } from "./view.ts";
 
 /** A hung plugin is a tree of processes with the same environment: the oldest one represents it. */
 export function oldestOfEachSandbox(plugins: readonly PluginProcess[], cniCommand: string): readonly PluginProcess[] {
-  const oldest = new Map<string, PluginProcess>();
-  for (const plugin of plugins) {
-    if (plugin.cniCommand !== cniCommand) continue;
-    const known = oldest.get(plugin.sandboxId);
-    if (known === undefined || plugin.startedSecondsAfterBoot < known.startedSecondsAfterBoot) {
-      oldest.set(plugin.sandboxId, plugin);
-    }
-  }
-  return [...oldest.values()];
+  const calls = plugins.filter((plugin) => plugin.cniCommand === cniCommand);
+  const trees = Map.groupBy(calls, ({ sandboxId }) => sandboxId);
+  return [...trees.values()].flatMap((tree) => tree.toSorted(byStart)[0] ?? []);
+}
+
+function byStart(one: PluginProcess, other: PluginProcess): number {
+  return one.startedSecondsAfterBoot - other.startedSecondsAfterBoot;
 }
 
 /**
@@ -41,9 +39,7 @@ export function cniLockState(view: NodeView): LockState | undefined {
   const statusHangsMs = valueOr(cri, undefined)?.statusHangsMs;
   if (statusHangsMs === undefined) return undefined;
   const plugins = valueOr(processes, undefined)?.plugins ?? [];
-  const holders = [...oldestOfEachSandbox(plugins, "ADD"), ...oldestOfEachSandbox(plugins, "DEL")].toSorted(
-    (one, other) => one.startedSecondsAfterBoot - other.startedSecondsAfterBoot,
-  );
+  const holders = [...oldestOfEachSandbox(plugins, "ADD"), ...oldestOfEachSandbox(plugins, "DEL")].toSorted(byStart);
   const [oldest] = holders;
   const changedAt = cni.confChangedAt?.getTime();
   if (oldest === undefined || changedAt === undefined || boot.status !== "read")

@@ -28,8 +28,8 @@ export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly 
   const events = snapshot.kubernetes.source === "api" ? (snapshot.kubernetes.events ?? []) : [];
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
   const reports = [
-    ...failures.flatMap((failure) => reportOf(failure, snapshot.observedAt)),
-    ...events.flatMap(reportInEvent),
+    ...failures.flatMap((failure) => reportOf(failure, snapshot.observedAt) ?? []),
+    ...events.flatMap((event) => reportInEvent(event) ?? []),
   ].toSorted((one, other) => (one.at?.getTime() ?? 0) - (other.at?.getTime() ?? 0));
   cache.set(snapshot, reports);
   return reports;
@@ -40,25 +40,19 @@ export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeVie
   return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
 }
 
-function reportOf({ operation, sandboxId, error, line }: FailedOperation, now: Date): readonly CallReport[] {
+function reportOf({ operation, sandboxId, error, line }: FailedOperation, now: Date): CallReport | undefined {
   const envelope = parseEnvelope(line.text);
-  if (envelope === undefined) return [];
-  const at = lineTime(line.text, now);
-  const holder = HOLDER.exec(error)?.[2];
-  const pod = podIn(envelope, error);
-  const id = sandboxId ?? holder;
-  return [
-    {
-      by: envelope.format === "klog" ? "kubelet" : "runtime",
-      code: codeIn(error),
-      operation: operation === "run" ? "create" : "remove",
-      at,
-      count: 1,
-      message: shortened(error),
-      pod,
-      sandboxId: id,
-    },
-  ];
+  if (envelope === undefined) return undefined;
+  return {
+    by: envelope.format === "klog" ? "kubelet" : "runtime",
+    code: codeIn(error),
+    operation: operation === "run" ? "create" : "remove",
+    at: lineTime(line.text, now),
+    count: 1,
+    message: shortened(error),
+    pod: podIn(envelope, error),
+    sandboxId: sandboxId ?? HOLDER.exec(error)?.[2],
+  };
 }
 
 const EVENT_OPERATIONS: Readonly<Record<string, Reported["operation"]>> = {
@@ -71,22 +65,24 @@ const EVENT_OPERATIONS: Readonly<Record<string, Reported["operation"]>> = {
 /** Kubelet's text before the answer of the runtime. */
 const EVENT_PREFIX = /^[^]{0,300}?rpc error: code = \w{1,30} desc = /;
 
-function reportInEvent({ namespace, pod, uid, reason, message, count, at }: PodEvent): readonly CallReport[] {
+function reportInEvent(event: PodEvent): CallReport | undefined {
+  const { namespace, pod, uid, reason, message, count, at } = event;
   const operation = EVENT_OPERATIONS[reason];
-  if (operation === undefined) return [];
+  if (operation === undefined) return undefined;
   const error = message.replace(EVENT_PREFIX, "");
-  const isVolume = reason === "FailedMount" || reason === "FailedAttachVolume";
-  return [
-    {
-      by: "kubernetes",
-      code: isVolume ? "volume" : codeIn(error),
-      operation,
-      at,
-      count,
-      message: shortened(error),
-      pod: { namespace, name: pod, uid },
-    },
-  ];
+  return {
+    by: "kubernetes",
+    code: isAboutVolumes(event) ? "volume" : codeIn(error),
+    operation,
+    at,
+    count,
+    message: shortened(error),
+    pod: { namespace, name: pod, uid },
+  };
+}
+
+export function isAboutVolumes({ reason }: PodEvent): boolean {
+  return reason === "FailedMount" || reason === "FailedAttachVolume";
 }
 
 const HOLDER = /^failed to reserve sandbox name "([^"\\]{1,600})": .{1,700} is reserved for "([0-9a-f]{64})"$/;

@@ -13,13 +13,6 @@ export interface Group {
   readonly decides?: string;
 }
 
-/** Groups any number of records by their first class. */
-export interface Grouper {
-  add(record: readonly Match[]): void;
-  /** The most frequent first. */
-  groups(): readonly Group[];
-}
-
 interface Tally {
   count: number;
   surest: Match;
@@ -31,12 +24,19 @@ interface Tally {
 /** More names would not help; the count stays exact. */
 const MAX_NAMES = 1_000;
 
-export function grouper(): Grouper {
+/** Groups any number of records by their first class. */
+export function grouper() {
   const tallies = new Map<string, Tally>();
 
   function add([first, ...others]: readonly Match[]): void {
     if (first === undefined) return;
-    const tally = tallies.get(first.class) ?? newTally(first);
+    const tally = tallies.get(first.class) ?? {
+      count: 0,
+      surest: first,
+      alternatives: [],
+      pods: new Map(),
+      sandboxIds: new Set(),
+    };
     tallies.set(first.class, tally);
     tally.count += 1;
     if (tally.count === 1 || first.confidence > tally.surest.confidence) {
@@ -48,15 +48,12 @@ export function grouper(): Grouper {
     if (sandboxId !== undefined && tally.sandboxIds.size < MAX_NAMES) tally.sandboxIds.add(sandboxId);
   }
 
+  /** The most frequent first. */
   function groups(): readonly Group[] {
     return [...tallies.values()].map(toGroup).toSorted((one, other) => other.count - one.count);
   }
 
   return { add, groups };
-}
-
-function newTally(first: Match): Tally {
-  return { count: 0, surest: first, alternatives: [], pods: new Map(), sandboxIds: new Set() };
 }
 
 function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Group {
@@ -69,12 +66,6 @@ function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Grou
     alternatives,
     decides: surest.decides,
   };
-}
-
-/** The sandbox and the pod in a line, if any. Ids may be short (crictl prints 13 digits). */
-export interface LogSubject {
-  readonly sandboxId?: string;
-  readonly pod?: NamedPod;
 }
 
 const ANY = "[a-z0-9](?:[a-z0-9.-]{0,252})";
@@ -119,8 +110,10 @@ const PODS: readonly RegExp[] = [
   new RegExp(`(?:teardown|set up|setup|for) pod ${NAME}_${NAMESPACE}(?![0-9a-z_.-])`),
 ];
 
-/** Reads a line that normalise() returned. */
-export function subjectOf(text: string): LogSubject {
+/**
+ * The sandbox and the pod in a line that normalise() returned, if any. Ids may be short (crictl prints 13 digits).
+ */
+export function subjectOf(text: string): Pick<Match, "sandboxId" | "pod"> {
   return {
     sandboxId: firstMatch(SANDBOX_IDS, text)?.[1],
     pod: podIn(firstMatch(PODS, text)?.groups),

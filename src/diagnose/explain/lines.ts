@@ -1,11 +1,5 @@
 import { depth, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 
-/** Reads physical lines and returns the matches of each log record. Records may span several lines. */
-export interface RecordReader {
-  push(line: string): readonly (readonly Match[])[];
-  end(): readonly (readonly Match[])[];
-}
-
 /** The longest events need a dozen lines on a terminal of 80 columns; more is not one record. */
 const MAX_LINES = 40;
 const MAX_CHARS = 16_384;
@@ -17,7 +11,8 @@ const MAX_CHARS = 16_384;
 const RECORD_START =
   /^(?:[>|*\s]{0,4})(?:\S{0,60}?[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d |(?:time|ts|level|t)=|[A-Z]{4}\[|(?:\S{1,80}: )?\{ ?"|\[ {0,8}\d{1,8}\.\d{1,9}\]|\[<0>\]|(?:\S{1,60}\s{1,20}){0,3}(?:Warning|Normal)\s{1,20}\S|-[rwx-]{9}\S? )/;
 
-export function recordReader(): RecordReader {
+/** Reads physical lines and returns the matches of each log record. Records may span several lines. */
+export function recordReader() {
   let pending: string[] = [];
   let size = 0;
 

@@ -145,7 +145,9 @@ function stripColours(line: string): string {
  * whole, so a megabyte of them is read once.
  */
 function decodeEscapes(line: string): string {
-  const plain = line.includes("&") ? line.replace(/&(quot|#34|#39|apos|lt|gt|amp|nbsp);/g, decodeEntity) : line;
+  const plain = line.includes("&")
+    ? line.replace(/&(quot|#34|#39|apos|lt|gt|amp|nbsp);/g, (_, name: string) => ENTITIES.get(name) ?? "")
+    : line;
   if (!plain.includes("\\")) return plain;
   return plain.replace(/\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt])?/g, (_, escape: string | undefined) => {
     if (escape === undefined) return "";
@@ -154,13 +156,12 @@ function decodeEscapes(line: string): string {
   });
 }
 
-function decodeEntity(_: string, name: string): string {
-  if (name === "lt") return "<";
-  if (name === "gt") return ">";
-  if (name === "amp") return "&";
-  if (name === "nbsp") return " ";
-  return "";
-}
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ["lt", "<"],
+  ["gt", ">"],
+  ["amp", "&"],
+  ["nbsp", " "],
+]);
 
 /** Straight, typographic and back quotes, and the asterisks of Markdown's bold. */
 function stripQuotes(line: string): string {

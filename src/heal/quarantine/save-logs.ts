@@ -17,16 +17,12 @@ import {
   kindInWords,
 } from "./file-identity.ts";
 
-/** One file of a container's log: the current one, or one that kubelet rotated (`0.log.20240131-101530`, later .gz). */
-export interface LogFile {
-  readonly name: string;
-  readonly identity: FileIdentity;
-}
-
-export interface LogDirectory {
+/** The directory of a container's log. */
+interface LogDirectory {
   readonly path: string;
   readonly directory: HeldDirectory;
-  readonly files: readonly LogFile[];
+  /** The current log, and those that kubelet rotated (`0.log.20240131-101530`, later .gz). */
+  readonly files: readonly { readonly name: string; readonly identity: FileIdentity }[];
   /** Entries that are not logs: they have no content that could be lost. */
   readonly skipped: readonly string[];
 }
@@ -36,7 +32,7 @@ export interface LogDirectory {
  * cri-dockerd), in the directory of its target. Empty if nothing is left. Refuses if a file may not be copied: then it
  * must not be removed either.
  */
-export function findLogs(hostRoot: string, logPath: string): Outcome<readonly LogDirectory[]> {
+function findLogs(hostRoot: string, logPath: string): Outcome<readonly LogDirectory[]> {
   const own = findIn(hostRoot, logPath);
   if (!own.ok) return own;
   if (own.value === undefined) return ok([]);
@@ -72,7 +68,7 @@ function findIn(hostRoot: string, logPath: string): Outcome<Found | undefined> {
 }
 
 function entriesOf(directory: HeldDirectory, path: string, current: string): Omit<Found, "path" | "directory"> {
-  const files: LogFile[] = [];
+  const files: LogDirectory["files"][number][] = [];
   const skipped: string[] = [];
   let link: string | undefined;
   for (const name of readdirSync(directory.entry("."))) {
@@ -83,7 +79,12 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
     if (name === current && found.kind === "symlink") link = readlinkSync(directory.entry(name));
     else skipped.push(`${path}/${name} is ${kindInWords(found.kind)}.`);
   }
-  files.sort((one, other) => rank(one, current) - rank(other, current) || newestFirst(one, other));
+  // The current one first, then the newest.
+  files.sort(
+    (one, other) =>
+      Number(other.name === current) - Number(one.name === current) ||
+      Number(other.identity.mtimeNs - one.identity.mtimeNs),
+  );
   return { files, skipped, link };
 }
 
@@ -117,19 +118,6 @@ function followLink(hostRoot: string, logPath: string, link: string): Outcome<Lo
   if (further === undefined) return ok(logs);
   logs.directory.close();
   return no("that is a symbolic link, too");
-}
-
-/** The path of a log file on the node. */
-export function pathOf({ path }: LogDirectory, { name }: LogFile): string {
-  return join(path, name);
-}
-
-function rank(file: LogFile, current: string): number {
-  return file.name === current ? 0 : 1;
-}
-
-function newestFirst(one: LogFile, other: LogFile): number {
-  return Number(other.identity.mtimeNs - one.identity.mtimeNs);
 }
 
 export interface SaveLogsRequest extends Omit<Intent, "action"> {
@@ -182,42 +170,29 @@ export async function saveLogs(context: HealContext, request: SaveLogsRequest): 
   }
 }
 
-interface Copied {
-  readonly saved: readonly string[];
-  readonly skipped: readonly string[];
-}
-
-/** The logs of one container, in one directory or two. */
-interface ContainerLogs {
-  readonly container: string;
-  readonly directories: readonly LogDirectory[];
-}
+/** Where the logs of one container are found, and its name. */
+type Source = LogDirectory & { readonly container: string };
 
 /** Finds all logs, or the reason why one may not be copied, before the first copy. */
-function findAll(hostRoot: string, paths: readonly string[]): Outcome<readonly ContainerLogs[]> {
-  const all: ContainerLogs[] = [];
+function findAll(hostRoot: string, paths: readonly string[]): Outcome<readonly Source[]> {
+  const all: Source[] = [];
   for (const path of paths) {
     const found = findLogs(hostRoot, path);
     if (!found.ok) {
-      for (const { directories } of all) closeAll(directories);
+      closeAll(all);
       return found;
     }
     // /var/log/pods/<pod>/<container>/: containers of one pod have different names.
-    all.push({ container: basename(dirname(path)), directories: found.value });
+    all.push(...found.value.map((logs) => ({ ...logs, container: basename(dirname(path)) })));
   }
   return ok(all);
 }
 
-function closeAll(directories: readonly LogDirectory[]): void {
-  for (const { directory } of directories) directory.close();
+function closeAll(sources: readonly Source[]): void {
+  for (const { directory } of sources) directory.close();
 }
 
-async function copyAll(
-  context: HealContext,
-  id: JournalId,
-  found: readonly ContainerLogs[],
-  limits: LogLimits,
-): Promise<Copied> {
+async function copyAll(context: HealContext, id: JournalId, sources: readonly Source[], limits: LogLimits) {
   const entryDirectory = join(context.stateDir.quarantine, id);
   const logs = join(entryDirectory, "logs");
   const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);
@@ -227,35 +202,33 @@ async function copyAll(
   try {
     mkdirSync(entryDirectory, { mode: 0o700 });
     mkdirSync(logs, { mode: 0o700 });
-    for (const { container, directories } of found) {
-      const target = join(logs, container);
-      for (const source of directories) {
-        skipped.push(...source.skipped);
-        mkdirSync(target, { mode: 0o700, recursive: true });
-        made.add(target);
-        for (const file of source.files) {
-          const from = pathOf(source, file);
-          const room = Math.min(limits.bytesPerFile, left);
-          const objection = objectionTo(file, room);
-          if (objection !== undefined) {
-            skipped.push(`${from} ${objection}`);
-            continue;
-          }
-          left -= await copyTail(source.directory.entry(file.name), join(target, file.name), room);
-          saved.push(from);
+    for (const source of sources) {
+      const target = join(logs, source.container);
+      skipped.push(...source.skipped);
+      mkdirSync(target, { mode: 0o700, recursive: true });
+      made.add(target);
+      for (const { name, identity } of source.files) {
+        const from = join(source.path, name);
+        const room = Math.min(limits.bytesPerFile, left);
+        const objection = objectionTo(name, identity, room);
+        if (objection !== undefined) {
+          skipped.push(`${from} ${objection}`);
+          continue;
         }
+        left -= await copyTail(source.directory.entry(name), join(target, name), room);
+        saved.push(from);
       }
     }
   } finally {
-    for (const { directories } of found) closeAll(directories);
+    closeAll(sources);
   }
   await Promise.all([...made].map(syncDirectory));
   return { saved, skipped };
 }
 
-function objectionTo(file: LogFile, room: number): string | undefined {
+function objectionTo(name: string, { size }: FileIdentity, room: number): string | undefined {
   if (room <= 0) return "was left out: the limit for all logs together is reached.";
-  if (file.name.endsWith(".gz") && file.identity.size > BigInt(room))
-    return "was left out: compressed, and too large to keep whole.";
-  return undefined;
+  return name.endsWith(".gz") && size > BigInt(room)
+    ? "was left out: compressed, and too large to keep whole."
+    : undefined;
 }
