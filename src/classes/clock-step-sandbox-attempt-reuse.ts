@@ -6,6 +6,9 @@ import type { NodeView } from "../evidence/view.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
+/** Before, by creation time. The node's kubelet does not report its version without credentials: it is only printed. */
+const ORDERED_BY_ATTEMPT_FROM = "1.35";
+
 export const clockStepSandboxAttemptReuse: ClassDefinition = {
   id: "clock-step-sandbox-attempt-reuse",
   code: "A3",
@@ -59,7 +62,7 @@ export const clockStepSandboxAttemptReuse: ClassDefinition = {
     "https://github.com/deckhouse/deckhouse/pull/23209",
   ],
   prevention: () =>
-    `kubelet: releases before ${KUBELET.ordersSandboxesByAttemptFrom} order sandboxes by creation time, so a clock step makes them ask for an attempt that is taken. From ${KUBELET.ordersSandboxesByAttemptFrom} on they go by the attempt.`,
+    `kubelet: releases before ${ORDERED_BY_ATTEMPT_FROM} order sandboxes by creation time, so a clock step makes them ask for an attempt that is taken. From ${ORDERED_BY_ATTEMPT_FROM} on they go by the attempt.`,
   detect,
   reusesAttempts: true,
 };
@@ -94,9 +97,3 @@ function latestByTime(sandboxes: readonly Sandbox[]): Sandbox | undefined {
 function inWords({ createdAt }: Sandbox): string {
   return new Date(Number(createdAt / 1_000_000n)).toISOString();
 }
-
-/** The node's kubelet does not report its version without credentials, so these are printed and not compared. */
-const KUBELET = {
-  /** Since this version sandboxes are ordered by attempt; before, by creation time, which a clock step reverses. */
-  ordersSandboxesByAttemptFrom: "1.35",
-} as const;

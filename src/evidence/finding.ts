@@ -67,8 +67,7 @@ export type Subject =
       readonly name?: string;
     }
   | { readonly type: "netns"; readonly path: string }
-  | { readonly type: "lease"; readonly name: string }
-  | { readonly type: "volume-attachment"; readonly name: string }
+  | { readonly type: "lease" | "volume-attachment"; readonly name: string }
   | { readonly type: "record"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
   | { readonly type: "container"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
   | { readonly type: "node"; readonly name?: string; readonly path?: string };

@@ -1,4 +1,5 @@
 import type { SandboxMetadata } from "../node/types/runtime.ts";
+import type { StoredRecords } from "../node/types/snapshot.ts";
 import type { Evidence } from "./finding.ts";
 
 /** What records that the runtime refuses are in the way of. */
@@ -16,13 +17,9 @@ export function createdInWords(createdAt: Date | undefined): string {
 }
 
 /** By id, each once: a 2.x keeps most of them in both of its stores. A record without metadata is not loaded. */
-export function storedSandboxes(stored: {
-  readonly records: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
-  readonly sandboxes: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
-}): ReadonlyMap<string, SandboxMetadata> {
-  const byId = new Map<string, SandboxMetadata>();
-  for (const { id, sandbox } of [...stored.sandboxes, ...stored.records]) {
-    if (sandbox !== undefined) byId.set(id, sandbox);
-  }
-  return byId;
+export function storedSandboxes(
+  stored: Pick<StoredRecords, "sandboxes" | "records">,
+): ReadonlyMap<string, SandboxMetadata> {
+  const all = [...stored.sandboxes, ...stored.records];
+  return new Map(all.flatMap(({ id, sandbox }) => (sandbox === undefined ? [] : [[id, sandbox]])));
 }

@@ -16,32 +16,24 @@ import type { Container, SandboxState } from "../../runtime/gen/runtime/v1/cri.t
 export type Sleep = (milliseconds: number) => Promise<unknown>;
 
 /** Timeouts of heal. */
-export interface Waits {
+export const DEFAULT_WAITS = {
   /** Read-only calls, which answer quickly. */
-  readonly queryMs: number;
-  /** Stop and remove: kubelet waits 2 min, and an aborted DEL is worse than a slow one. */
-  readonly actMs: number;
-  /** How long to wait for kubelet once the obstacle is gone; it retries about every 13 s. */
-  readonly kubeletMs: number;
-  /** How long to wait for a CSI driver's socket: kubelet creates the sandbox, then starts the plugin. */
-  readonly socketMs: number;
-  /** Between SIGTERM and SIGKILL. */
-  readonly termMs: number;
-  /** For the runtime's rollback of a creation after its plugin has ended. */
-  readonly rollbackMs: number;
-  /** How long a running plugin gets to exit before what it may hold is checked. */
-  readonly pluginMs: number;
-}
-
-export const DEFAULT_WAITS: Waits = {
   queryMs: 10_000,
+  /** Stop and remove: kubelet waits 2 min, and an aborted DEL is worse than a slow one. */
   actMs: 130_000,
+  /** How long to wait for kubelet once the obstacle is gone; it retries about every 13 s. */
   kubeletMs: 45_000,
+  /** How long to wait for a CSI driver's socket: kubelet creates the sandbox, then starts the plugin. */
   socketMs: 60_000,
+  /** Between SIGTERM and SIGKILL. */
   termMs: 3000,
+  /** For the runtime's rollback of a creation after its plugin has ended. */
   rollbackMs: 5000,
+  /** How long a running plugin gets to exit before what it may hold is checked. */
   pluginMs: 5000,
 };
+
+export type Waits = Readonly<typeof DEFAULT_WAITS>;
 
 /** How a run is stopped early. */
 export interface Interruption {

@@ -6,45 +6,27 @@ import { type ContainerdClient, openContainerd } from "../../runtime/containerd.
 import type { HealContext } from "../journal/journal.ts";
 
 /** containerd without CRI, started over the records because of which it does not start with CRI. */
-interface StartedRuntime {
-  readonly endpoint: string;
-  stop(): Promise<void>;
-}
-
 type RuntimeStart =
-  | { readonly kind: "borrowed"; readonly runtime: StartedRuntime }
+  | { readonly kind: "borrowed"; readonly runtime: { readonly endpoint: string; stop(): Promise<void> } }
   | { readonly kind: "failed"; readonly reason: string };
 
 type OpenedRecords =
   | { readonly kind: "open"; readonly containerd: ContainerdClient; readonly copy: string; stop(): Promise<void> }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** The records of a runtime that does not start. */
-export interface RecordStore {
-  /** Copies the database aside, then starts containerd over it. Once, until it is closed. */
-  open(context: HealContext): Promise<OpenedRecords>;
-  /** Where the last copy of the database is. */
-  copy(): string | undefined;
-  /** Must be called before the database is read again. */
-  close(): Promise<void>;
-}
+export type RecordStore = ReturnType<typeof recordStore>;
 
-interface StoreOptions {
-  /** The database, as a path of the node. */
-  readonly path: string;
-  readonly start: () => Promise<RuntimeStart>;
-}
-
-export function recordStore(options: StoreOptions): RecordStore {
+/** The records of a runtime that does not start. `path`: the database, as a path of the node. */
+export function recordStore({ path, start }: { readonly path: string; readonly start: () => Promise<RuntimeStart> }) {
   let opening: Promise<OpenedRecords> | undefined;
   let copy: string | undefined;
 
   async function openRecords({ stateDir, hostRoot }: HealContext): Promise<OpenedRecords> {
     try {
       const to = join(stateDir.root, `meta.db.${new Date().toISOString().replaceAll(":", "-")}`);
-      await copySynced(resolveOnHost(hostRoot, options.path, "follow"), to);
+      await copySynced(resolveOnHost(hostRoot, path, "follow"), to);
       copy = to;
-      const started = await options.start();
+      const started = await start();
       if (started.kind === "failed") return started;
       const { runtime } = started;
       const containerd = openContainerd(runtime.endpoint.replace("unix://", ""));
@@ -63,8 +45,11 @@ export function recordStore(options: StoreOptions): RecordStore {
   }
 
   return {
-    open: (context) => (opening ??= openRecords(context)),
+    /** Copies the database aside, then starts containerd over it. Once, until it is closed. */
+    open: (context: HealContext) => (opening ??= openRecords(context)),
+    /** Where the last copy of the database is. */
     copy: () => copy,
+    /** Must be called before the database is read again. */
     close: async () => {
       const opened = await opening;
       opening = undefined;

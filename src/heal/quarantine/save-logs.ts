@@ -124,17 +124,15 @@ export interface SaveLogsRequest extends Omit<Intent, "action"> {
   readonly sandboxId: string;
   /** The containers' current log files as paths of the node: /var/log/pods/<pod>/<container>/0.log */
   readonly logPaths: readonly string[];
-  readonly limits?: LogLimits;
+  readonly limits?: typeof DEFAULT_LIMITS;
 }
 
-export interface LogLimits {
-  /** The maximum size kept of each file's end; default 2 MiB. */
-  readonly bytesPerFile: number;
-  /** The maximum size of all files together; default 16 MiB. */
-  readonly bytesInAll: number;
-}
-
-const DEFAULT_LIMITS: LogLimits = { bytesPerFile: 2 * 1024 * 1024, bytesInAll: 16 * 1024 * 1024 };
+const DEFAULT_LIMITS = {
+  /** The maximum size kept of each file's end. */
+  bytesPerFile: 2 * 1024 * 1024,
+  /** The maximum size of all files together. */
+  bytesInAll: 16 * 1024 * 1024,
+};
 
 /** `saved`: paths of the node. `skipped`: what was skipped, and why. A log that exists and may not be copied is a refusal instead. */
 export type SaveLogsOutcome =
@@ -192,7 +190,7 @@ function closeAll(sources: readonly Source[]): void {
   for (const { directory } of sources) directory.close();
 }
 
-async function copyAll(context: HealContext, id: JournalId, sources: readonly Source[], limits: LogLimits) {
+async function copyAll(context: HealContext, id: JournalId, sources: readonly Source[], limits: typeof DEFAULT_LIMITS) {
   const entryDirectory = join(context.stateDir.quarantine, id);
   const logs = join(entryDirectory, "logs");
   const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);

@@ -48,14 +48,14 @@ export async function ifThere<T>(done: Promise<T>): Promise<T | undefined> {
   }
 }
 
-export interface RoomNeeded {
-  /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and the same again for copies. */
-  readonly freeBytes: number;
-  /** Bytes that are written and synced as a trial; default 64 KiB. */
-  readonly trialBytes: number;
-}
+const DEFAULT_ROOM = {
+  /** Bytes that must be free for unprivileged users: one full journal and the same again for copies. */
+  freeBytes: 8 * 1024 * 1024,
+  /** Bytes that are written and synced as a trial. */
+  trialBytes: 64 * 1024,
+};
 
-const DEFAULT_ROOM: RoomNeeded = { freeBytes: 8 * 1024 * 1024, trialBytes: 64 * 1024 };
+export type RoomNeeded = Readonly<typeof DEFAULT_ROOM>;
 
 /**
  * Proves that the journal can be written before any change of the node. statfs is not enough: quotas, read-only
