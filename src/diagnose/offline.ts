@@ -9,12 +9,6 @@ import type { OfflineFacts, Snapshot } from "../node/types/snapshot.ts";
 import { adviceFor, type Diagnosis, isAskedFor } from "./diagnose.ts";
 import { toFinding } from "./from-logs.ts";
 
-export interface OfflineScan {
-  readonly snapshot: Snapshot;
-  readonly diagnosis: Diagnosis;
-  readonly sandboxes: { readonly total: number; readonly ready: number; readonly notReady: number };
-}
-
 /** What will prevent the runtime from starting, and what it will bring back. Pure. */
 export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
   const { metadata } = facts;
@@ -31,7 +25,7 @@ function isAboutFile({ subject }: Finding): boolean {
 }
 
 /** A scan of a node whose runtime does not run, from its files. Pure. */
-export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }): OfflineScan {
+export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }) {
   const findings = diagnoseOffline(facts).filter((finding) => isAskedFor({ id: finding.class }, settings));
   const snapshot = offlineSnapshot(facts, settings.node);
   const diagnosis = { ...offlineDiagnosis(snapshot, findings, settings), verdict: verdictOf(facts, findings) };
@@ -89,7 +83,7 @@ function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonl
 }
 
 /** As they will be listed after the start: those with a live process are ready. */
-function sandboxCounts({ metadata, processes }: OfflineFacts): OfflineScan["sandboxes"] {
+function sandboxCounts({ metadata, processes }: OfflineFacts) {
   if (metadata.status !== "read") return { total: 0, ready: 0, notReady: 0 };
   const ids = [...storedSandboxes(metadata.value).keys()];
   const ready = ids.filter((id) => livenessOfStored(id, metadata.value, processes).state === "alive").length;

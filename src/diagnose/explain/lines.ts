@@ -49,7 +49,7 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
   if (lines.length === 1) return present([recogniseLevel(first)]);
   const alone = lines.map((line) => recogniseLevel(line));
   const joined = bestJoin(lines);
-  if (joined.level === undefined || areSeveral(first, alone, joined, lines)) return present(alone);
+  if (joined.level === undefined || areSeveral(lines, alone, joined)) return present(alone);
   return present([joined]);
 }
 
@@ -57,13 +57,8 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
  * Whether lines without a record start are separate messages instead of one wrapped message: few lines of a wrapped
  * message match on their own, and then one matches the wrapper and another the cause.
  */
-function areSeveral(
-  first: string,
-  alone: readonly Recognition[],
-  joined: Recognition,
-  lines: readonly string[],
-): boolean {
-  if (startsRecord(first) && isWrapped(lines)) return false;
+function areSeveral(lines: readonly string[], alone: readonly Recognition[], joined: Recognition): boolean {
+  if (startsRecord(lines[0] ?? "") && isWrapped(lines)) return false;
   const matched = alone.filter((one) => one.level !== undefined);
   if (matched.some((one) => one.level !== joined.level)) return false;
   return matched.length > 1 && matched.length * 2 >= lines.length;

@@ -193,6 +193,8 @@ export function canonicalPath(hostRoot: string, path: string): string {
   return posix.join("/", inside, posix.basename(directory), posix.basename(path));
 }
 
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
 /**
  * Copies a file to another file system with mode, times and, if permitted, owner, syncs it and reads it back. Returns
  * false if the copy does not have the content in `state`, because the source was changed meanwhile.
@@ -200,8 +202,7 @@ export function canonicalPath(hostRoot: string, path: string): string {
 export async function copyFileSafely(from: string, to: string, state: FileState): Promise<boolean> {
   const source = await openForReading(from);
   try {
-    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-    const target = await open(to, flags, 0o600);
+    const target = await open(to, NEW_FILE, 0o600);
     try {
       let copied = 0n;
       for await (const chunk of chunksOf(source)) {
@@ -244,11 +245,7 @@ export async function copyTail(from: string, to: string, maxBytes: number): Prom
   try {
     const { size } = fstatSync(source);
     const start = size <= maxBytes ? 0 : await nextLineStart(source, size - maxBytes, size);
-    const target = openSync(
-      to,
-      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-      0o600,
-    );
+    const target = openSync(to, NEW_FILE, 0o600);
     try {
       const buffer = Buffer.allocUnsafe(Math.min(64 * 1024, size - start));
       let position = start;
