@@ -212,7 +212,7 @@ const STATE_WORDS: Readonly<Record<MultusDaemon["state"], string>> = {
 };
 
 function shimEvidence(shims: readonly PluginProcess[]): readonly Evidence[] {
-  const oldest = Math.max(...shims.map(({ ageSeconds }) => ageSeconds));
   if (shims.length === 0) return [];
+  const oldest = Math.max(...shims.map(({ ageSeconds }) => ageSeconds));
   return [{ source: "processes", fact: `${shims.length} multus-shim wait, the oldest for ${durationInWords(oldest)}` }];
 }

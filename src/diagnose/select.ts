@@ -24,13 +24,8 @@ export type TargetProblem =
   | { readonly code: "unknown-target"; readonly target: string }
   | { readonly code: "ambiguous-target"; readonly target: string; readonly candidates: readonly string[] };
 
-export interface Resolved {
-  readonly targets: readonly Target[];
-  readonly problems: readonly TargetProblem[];
-}
-
 /** Resolves each argument on this node. */
-export function resolveTargets({ targets, namespaces }: Selection, { view, findings }: Diagnosis): Resolved {
+export function resolveTargets({ targets, namespaces }: Selection, { view, findings }: Diagnosis) {
   const ids = idsOn(view, findings);
   const pods = podsOn(view, findings).filter(({ namespace }) => isWithin(namespace, namespaces));
   const resolved: Target[] = [];
