@@ -134,6 +134,13 @@ describe('a sign that could not be read makes the result "not proven dead"', () 
       "containerd did not report the state of its tasks, so one may still live",
     ],
     [
+      "the state of its own task",
+      sandboxWith(),
+      nodeWith({ tasks: [{ containerId: ID, pid: 9, status: "unanswered" }] }),
+      ["task"],
+      "containerd did not report the state of its tasks, so one may still live",
+    ],
+    [
       "the process table",
       sandboxWith(),
       { ...nodeWith(), processes: unread },

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DEFAULT_WAITS } from "../../../src/heal/proof/fresh-facts.ts";
-import { findReference, ProofLost, proveDead, proveStillDead } from "../../../src/heal/proof/prove.ts";
+import { findReference, ProofLost, proveDead, proveStillDead, stillReferenced } from "../../../src/heal/proof/prove.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
@@ -126,6 +126,10 @@ describe("findReference", () => {
     ["process", { processes: { byContainer: new Map([[ID, [42]]]) } }],
   ])("finds %s", async (reference, node) => {
     expect(await findReference(ID, fakeTools(fixture, node))).toBe(reference);
+  });
+
+  test("a reference is a reason not to touch what is left", () => {
+    expect(stillReferenced("shim")).toEqual({ code: "still-referenced", text: "not left behind: a shim carries it" });
   });
 
   test("does not read containerd records on CRI-O", async () => {
