@@ -26,18 +26,6 @@ interface ClusterSideOptions {
   readonly onChange: () => void;
 }
 
-/** All parts of the agent that use the cluster. None of them is needed for a node to heal. */
-export interface ClusterSide {
-  /** For steps that change something in the cluster. */
-  readonly open: OpenCluster | undefined;
-  /** The cluster's state, kept current by watches; undefined while there are no credentials. */
-  mirror(): Promise<ClusterMirror | undefined>;
-  gate(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
-  /** Called with the snapshot of each scan. */
-  saw(snapshot: Pick<Snapshot, "kubernetes">): void;
-  close(): Promise<void>;
-}
-
 interface Opened {
   readonly mirror: ClusterMirror;
   readonly gate: FleetGate;
@@ -46,7 +34,8 @@ interface Opened {
 
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 
-export function clusterSide(options: ClusterSideOptions): ClusterSide {
+/** All parts of the agent that use the cluster. None of them is needed for a node to heal. */
+export function clusterSide(options: ClusterSideOptions) {
   const { store, places } = options;
   const open = places === undefined ? undefined : clusterOpener(places);
   const logPodSource = logPodSourceChanges(options.warn);
@@ -59,16 +48,11 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   async function openOnce(): Promise<void> {
     if (opening === undefined && places !== undefined && open !== undefined) {
       const credentials = clusterCredentials(places);
-      if (credentials !== undefined) opening = openAll(open, credentials).catch(withoutIt);
+      const failed = "watching the cluster failed; each scan queries it, events and condition are off";
+      if (credentials !== undefined)
+        opening = openAll(open, credentials).catch((error: unknown) => options.warn(failed, describeError(error)));
     }
     await opening;
-  }
-
-  function withoutIt(error: unknown): void {
-    options.warn(
-      "watching the cluster failed; each scan queries it, events and condition are off",
-      describeError(error),
-    );
   }
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {
@@ -98,22 +82,25 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   }
 
   return {
+    /** For steps that change something in the cluster. */
     open,
+    /** The cluster's state, kept current by watches; undefined while there are no credentials. */
     mirror: async () => {
       await openOnce();
       return opened?.mirror;
     },
-    gate: async (actions) => {
+    gate: async (actions: readonly PlannedAction[]): Promise<FleetAnswer> => {
       // An API that did not answer the last scan is not asked again here; an open breaker stays open.
       if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
       return await opened.gate.ask(actions);
     },
-    saw: ({ kubernetes }) => {
+    /** Called with the snapshot of each scan. */
+    saw: ({ kubernetes }: Pick<Snapshot, "kubernetes">): void => {
       logPodSource(kubernetes);
       isAnswering = kubernetes.source === "api";
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await opening;
       opened?.mirror.close();
       await Promise.all([opened?.gate.close(), opened?.exporter.close()]);

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
+import { clusterSide } from "../../src/agent/cluster-side.ts";
 import { openStore } from "../../src/agent/state/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { Kubernetes } from "../../src/node/types/snapshot.ts";
@@ -11,7 +11,7 @@ const NO_HOLDS = { paused: false, node: false, namespaces: [] };
 const ANSWERING: Kubernetes = { source: "api", nodeName: "n1", pods: [], holds: NO_HOLDS };
 const SILENT: Kubernetes = { source: "kubelet", pods: [], error: "the API server did not answer in time" };
 
-async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: ClusterSide }> {
+async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: ReturnType<typeof clusterSide> }> {
   const rig = await mirrorRig();
   const side = clusterSide({
     store: openStore(freshState()),

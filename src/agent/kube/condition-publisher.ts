@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { CONDITION_TYPE, ConditionSchema } from "../limits/breaker.ts";
+import { CONDITION_TYPE, NodeSchema, type StandingCondition } from "../limits/breaker.ts";
 import type { ClusterUse } from "../limits/timing.ts";
 import { apiTime, type Condition } from "./condition.ts";
 
@@ -24,9 +24,9 @@ interface Published {
   readonly heartbeatAfterMs: number;
 }
 
-export const HEARTBEAT_MS = 5 * 60_000;
+const HEARTBEAT_MS = 5 * 60_000;
 const HEARTBEAT_JITTER_MS = 30_000;
-export const SHORTEST_GAP_MS = 15_000;
+const SHORTEST_GAP_MS = 15_000;
 const SETTLE_MS = 2000;
 
 /**
@@ -71,10 +71,15 @@ export function conditionPublisher({ nodeName, timing, wanted }: ConditionPublis
     if (next === undefined || clock() < dueMs()) return;
     const before = published === "nothing" ? undefined : published.standing;
     const turnedAt = before?.status === next.status ? before.turnedAt : now();
-    const standing = { ...next, heartbeatAt: now(), turnedAt };
-    await patchCondition(api, nodeName(), standing);
+    const heartbeatAt = now();
+    const times = { lastHeartbeatTime: apiTime(heartbeatAt), lastTransitionTime: apiTime(turnedAt) };
+    await patchCondition(api, nodeName(), { ...next, ...times });
     differsSinceMs = undefined;
-    published = { standing, atMs: clock(), heartbeatAfterMs: HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS };
+    published = {
+      standing: { ...next, heartbeatAt, turnedAt },
+      atMs: clock(),
+      heartbeatAfterMs: HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS,
+    };
   }
 
   return { dueMs, write };
@@ -84,69 +89,21 @@ function isSame(one: StandingCondition, other: Condition): boolean {
   return one.status === other.status && one.reason === other.reason && one.message === other.message;
 }
 
-const NodeSchema = v.object({
-  status: v.nullish(
-    v.object({
-      conditions: v.nullish(v.array(ConditionSchema)),
-      nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })),
-    }),
-  ),
-});
-
-/** The condition on the Node object, by any writer. */
-interface StandingCondition {
-  readonly status: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly heartbeatAt: Date;
-  readonly turnedAt: Date;
-}
-
-interface ConditionedNode {
-  readonly machineId: string;
-  readonly bootId: string;
-  readonly condition: StandingCondition | undefined;
-}
-
-export async function readNode(api: Api, node: string): Promise<ConditionedNode> {
+export async function readNode(api: Api, node: string) {
   const path = nodePath(node);
   const result = v.safeParse(NodeSchema, await api.get(path));
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
-  const { conditions, nodeInfo } = result.output.status ?? {};
-  const found = conditions?.find(({ type }) => type === CONDITION_TYPE);
-  return {
-    machineId: nodeInfo?.machineID ?? "",
-    bootId: nodeInfo?.bootID ?? "",
-    condition: found && {
-      status: found.status,
-      reason: found.reason,
-      message: found.message,
-      heartbeatAt: new Date(found.lastHeartbeatTime ?? 0),
-      turnedAt: new Date(found.lastTransitionTime ?? 0),
-    },
-  };
+  return result.output;
 }
 
 /** Conditions are merged by type: kubelet's own are not touched. */
-async function patchCondition(
-  api: Api,
-  node: string,
-  { status, reason, message, heartbeatAt, turnedAt }: StandingCondition,
-): Promise<void> {
-  const condition = {
-    type: CONDITION_TYPE,
-    status,
-    reason,
-    message,
-    lastHeartbeatTime: apiTime(heartbeatAt),
-    lastTransitionTime: apiTime(turnedAt),
-  };
+async function patchCondition(api: Api, node: string, change: object): Promise<void> {
+  const condition = { type: CONDITION_TYPE, ...change };
   await api.patch(`${nodePath(node)}/status`, { status: { conditions: [condition] } }, "strategic");
 }
 
 export async function deleteCondition(api: Api, node: string): Promise<void> {
-  const condition = { type: CONDITION_TYPE, $patch: "delete" };
-  await api.patch(`${nodePath(node)}/status`, { status: { conditions: [condition] } }, "strategic");
+  await patchCondition(api, node, { $patch: "delete" });
 }
 
 function nodePath(node: string): string {

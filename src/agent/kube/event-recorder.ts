@@ -136,16 +136,8 @@ function eventBook(clock: () => number) {
       const before = entries.get(keyOf(place));
       // Moved to the end: the entry that was not updated for longest is dropped first.
       entries.delete(keyOf(place));
-      entries.set(keyOf(place), {
-        place,
-        draft,
-        firstAt: before?.firstAt ?? at,
-        lastAt: at,
-        written: before?.written,
-        forbidden: before?.forbidden,
-        unwritten: (before?.unwritten ?? 0) + draft.count,
-        gapMs: before?.gapMs ?? FIRST_GAP_MS,
-      });
+      const unwritten = (before?.unwritten ?? 0) + draft.count;
+      entries.set(keyOf(place), { firstAt: at, gapMs: FIRST_GAP_MS, ...before, place, draft, lastAt: at, unwritten });
       const [oldest] = entries.keys();
       if (entries.size > MAX_ENTRIES && oldest !== undefined) entries.delete(oldest);
     },

@@ -5,7 +5,7 @@ import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { isSameMachine } from "../../node/machine.ts";
-import { CONDITION_TYPE, COUNTS_LEASE, ConditionSchema } from "../limits/breaker.ts";
+import { COUNTS_LEASE, NodeSchema } from "../limits/breaker.ts";
 import { deleteCondition, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {
@@ -25,23 +25,19 @@ const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent
 const POLL_MS = 500;
 
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
-const Conditioned = v.object({
-  metadata: v.object({ name: v.string() }),
-  status: v.nullish(v.object({ conditions: v.nullish(v.array(ConditionSchema)) })),
-});
 
 /** Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. */
 export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions): Promise<Withdrawn> {
   const agents = await waitForAgents(api, namespace, waitMs);
-  const nodes = await listAll(api, { path: "/api/v1/nodes", item: Conditioned, fresh: true });
-  const marked = nodes.filter(({ status }) => status?.conditions?.some(({ type }) => type === CONDITION_TYPE));
-  for (const { metadata } of marked) await deleteCondition(api, metadata.name);
+  const all = await listAll(api, { path: "/api/v1/nodes", item: NodeSchema, fresh: true });
+  const nodes = all.filter(({ condition }) => condition !== undefined).map(({ name }) => name);
+  for (const node of nodes) await deleteCondition(api, node);
   const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
   const leases = (await listAll(api, { path, item: Named, fresh: true }))
     .map(({ metadata }) => metadata.name)
     .filter((name) => name === COUNTS_LEASE || /^unghost-heal-\d+$/.test(name));
   for (const lease of leases) await api.delete(`${path}/${lease}`, {});
-  return { nodes: marked.map(({ metadata }) => metadata.name), leases, agents };
+  return { nodes, leases, agents };
 }
 
 async function waitForAgents(api: Api, namespace: string, waitMs: number): Promise<readonly string[]> {

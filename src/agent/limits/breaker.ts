@@ -21,21 +21,6 @@ export interface FleetPolicy {
 
 export const CLOSED: BreakerState = { open: false };
 
-/** The report in a node's condition. */
-export interface NodeHealth {
-  readonly unhealthy: boolean;
-  /** When it last became unhealthy, or healthy. */
-  readonly turnedAt: Date;
-  readonly heartbeatAt: Date;
-}
-
-export interface FleetCounts {
-  /** Nodes with a recent report. Nodes without an agent, or with a stale report, do not count. */
-  readonly reporting: number;
-  /** Of these, the ones that became unhealthy recently. */
-  readonly turnedUnhealthy: number;
-}
-
 /** Three missed heartbeats. */
 const SILENT_MS = 15 * 60_000;
 const WINDOW_MINUTES = 10;
@@ -47,9 +32,8 @@ const WINDOW_MS = WINDOW_MINUTES * 60_000;
  * threshold.
  */
 export function countReports(reports: readonly NodeHealth[], now: Date): FleetCounts {
-  const isWithin = (time: Date, span: number): boolean => isNear(time, span, now);
-  const reporting = reports.filter(({ heartbeatAt }) => isWithin(heartbeatAt, SILENT_MS));
-  const turned = reporting.filter(({ unhealthy, turnedAt }) => unhealthy && isWithin(turnedAt, WINDOW_MS));
+  const reporting = reports.filter(({ heartbeatAt }) => isNear(heartbeatAt, SILENT_MS, now));
+  const turned = reporting.filter(({ status, turnedAt }) => status === "True" && isNear(turnedAt, WINDOW_MS, now));
   return { reporting: reporting.length, turnedUnhealthy: turned.length };
 }
 
@@ -92,10 +76,13 @@ const PATIENCE_MS = 500;
 
 const amount = v.pipe(v.number(), v.integer(), v.minValue(0));
 const CountsSchema = v.object({
+  /** Nodes with a recent report. Nodes without an agent, or with a stale report, do not count. */
   reporting: amount,
+  /** Of these, the ones that became unhealthy recently. */
   turnedUnhealthy: amount,
   at: v.pipe(v.string(), v.isoTimestamp()),
 });
+type FleetCounts = Readonly<Omit<v.InferOutput<typeof CountsSchema>, "at">>;
 
 interface Counter {
   readonly namespace: string;
@@ -125,7 +112,7 @@ export async function fleetCounts(api: Api, counter: Counter): Promise<FleetCoun
 }
 
 function freshCounts(lease: Lease | undefined, { now }: Timing): FleetCounts | undefined {
-  const text = lease?.annotations[ANNOTATION];
+  const text = lease?.metadata.annotations[ANNOTATION];
   const result = v.safeParse(CountsSchema, text === undefined ? undefined : parseJson(text));
   if (!result.success || !isNear(new Date(result.output.at), FRESH_MS, now())) return undefined;
   const { at: _at, ...counts } = result.output;
@@ -134,7 +121,11 @@ function freshCounts(lease: Lease | undefined, { now }: Timing): FleetCounts | u
 
 /** Only a cache: different clocks cost a second count, or a slightly longer wait. */
 function isBeingCounted(lease: Lease | undefined, { now }: Timing): boolean {
-  return lease !== undefined && lease.holder !== "" && isNear(new Date(lease.renewedAt), COUNTING_MS, now());
+  return (
+    lease !== undefined &&
+    lease.spec.holderIdentity !== "" &&
+    isNear(new Date(lease.spec.renewTime), COUNTING_MS, now())
+  );
 }
 
 function isNear(time: Date, span: number, now: Date): boolean {
@@ -144,29 +135,42 @@ function isNear(time: Date, span: number, now: Date): boolean {
 /** The type of the node condition that every agent publishes. */
 export const CONDITION_TYPE = "GhostSandboxes";
 
-/** Of a Node. */
-export const ConditionSchema = v.object({
+const text = v.nullish(v.string(), "");
+const ConditionSchema = v.object({
   type: v.string(),
   status: v.string(),
-  reason: v.nullish(v.string(), ""),
-  message: v.nullish(v.string(), ""),
-  lastTransitionTime: v.nullish(v.string()),
-  lastHeartbeatTime: v.nullish(v.string()),
+  reason: text,
+  message: text,
+  lastTransitionTime: text,
+  lastHeartbeatTime: text,
 });
 
-/** A Node is tens of kilobytes, mostly image names: it is reduced to a few bytes before the next page is requested. */
-const ReportSchema = v.pipe(
-  v.object({ status: v.nullish(v.object({ conditions: v.nullish(v.array(ConditionSchema)) })) }),
-  v.transform(({ status }): NodeHealth | undefined => {
-    const condition = status?.conditions?.find(({ type }) => type === CONDITION_TYPE);
-    if (!condition?.lastHeartbeatTime || !condition.lastTransitionTime) return undefined;
-    return {
-      unhealthy: condition.status === "True",
-      turnedAt: new Date(condition.lastTransitionTime),
-      heartbeatAt: new Date(condition.lastHeartbeatTime),
-    };
+/**
+ * A Node and the agent's condition on it, by any writer. A Node is tens of kilobytes, mostly image names: it is reduced
+ * to a few bytes before the next page is requested.
+ */
+export const NodeSchema = v.pipe(
+  v.object({
+    metadata: v.object({ name: v.string() }),
+    status: v.nullish(
+      v.object({
+        conditions: v.nullish(v.array(ConditionSchema), []),
+        nodeInfo: v.nullish(v.object({ machineID: text, bootID: text })),
+      }),
+    ),
+  }),
+  v.transform(({ metadata: { name }, status }) => {
+    const found = status?.conditions.find(({ type }) => type === CONDITION_TYPE);
+    const { machineID: machineId = "", bootID: bootId = "" } = status?.nodeInfo ?? {};
+    if (found === undefined) return { name, machineId, bootId };
+    const { status: answer, reason, message, lastTransitionTime, lastHeartbeatTime } = found;
+    const [turnedAt, heartbeatAt] = [new Date(lastTransitionTime || 0), new Date(lastHeartbeatTime || 0)];
+    return { name, machineId, bootId, condition: { status: answer, reason, message, turnedAt, heartbeatAt } };
   }),
 );
+
+export type StandingCondition = NonNullable<v.InferOutput<typeof NodeSchema>["condition"]>;
+export type NodeHealth = Pick<StandingCondition, "status" | "turnedAt" | "heartbeatAt">;
 
 const PAGE_SIZE = 100;
 
@@ -175,8 +179,9 @@ const PAGE_SIZE = 100;
  * a thousand nodes at once exceed the agent's memory.
  */
 async function readReports(api: Api): Promise<readonly NodeHealth[]> {
-  const reports = await listAll(api, { path: "/api/v1/nodes", item: ReportSchema, fresh: true, pageSize: PAGE_SIZE });
-  return reports.filter((report) => report !== undefined);
+  const nodes = await listAll(api, { path: "/api/v1/nodes", item: NodeSchema, fresh: true, pageSize: PAGE_SIZE });
+  // A report without its times is not an agent's.
+  return nodes.flatMap(({ condition }) => condition ?? []).filter(({ turnedAt }) => turnedAt.getTime() > 0);
 }
 
 export interface BreakerOptions extends ClusterUse {
@@ -185,19 +190,12 @@ export interface BreakerOptions extends ClusterUse {
   readonly onBreaker: (state: BreakerState) => void;
 }
 
-interface BreakerWatch {
-  state(): BreakerState;
-  /** Counts the fleet if that is due, and waits at most this long; throws a KubeError if it cannot be counted. */
-  check(waitMs: number): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Listing a large fleet takes a while; callers wait less than this. */
 const COUNT_MS = 15_000;
 /** While it is open, it is checked regularly, even if this node has no actions any more. */
 const CHECK_EVERY_MS = 30_000;
 
-export function openBreaker({ openCluster, policy, nodeName, timing, onBreaker }: BreakerOptions): BreakerWatch {
+export function openBreaker({ openCluster, policy, nodeName, timing, onBreaker }: BreakerOptions) {
   const ended = new AbortController();
   let state = CLOSED;
   let countedAtMs = Number.NEGATIVE_INFINITY;
@@ -242,8 +240,9 @@ export function openBreaker({ openCluster, policy, nodeName, timing, onBreaker }
   }
 
   return {
-    state: () => state,
-    check: async (waitMs) => {
+    state: (): BreakerState => state,
+    /** Counts the fleet if that is due, and waits at most this long; throws a KubeError if it cannot be counted. */
+    check: async (waitMs: number): Promise<void> => {
       if (timing.clock() - countedAtMs < FRESH_MS) return;
       const enough = new AbortController();
       const late = timing.sleep(waitMs, enough.signal).then(() => "late" as const);
@@ -252,7 +251,7 @@ export function openBreaker({ openCluster, policy, nodeName, timing, onBreaker }
       if (outcome === "late") throw new KubeError("timeout", `the fleet could not be counted within ${waitMs} ms`);
       if (outcome instanceof KubeError) throw outcome;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       ended.abort();
       await watching;
     },

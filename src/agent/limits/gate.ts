@@ -2,9 +2,8 @@ import { type Disruption, STEPS } from "../../evidence/step.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
-import type { BreakerState } from "../state/state.ts";
 import { type BreakerOptions, openBreaker } from "./breaker.ts";
-import { openSlots, type SlotAnswer } from "./slots.ts";
+import { openSlots } from "./slots.ts";
 
 export type FleetAnswer =
   /** `release` must be called when the heal has ended; it never throws. */
@@ -17,12 +16,7 @@ export type FleetAnswer =
       readonly meanwhile: readonly PlannedAction[];
     };
 
-/** Whether the fleet allows this node to act now. */
-export interface FleetGate {
-  ask(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
-  breaker(): BreakerState;
-  close(): Promise<void>;
-}
+export type FleetGate = ReturnType<typeof openFleetGate>;
 
 /** The maximum time that a heal waits for the API. */
 const ASK_MS = 2000;
@@ -32,10 +26,10 @@ const LEAVE_ALONE_MS = 30_000;
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 
 /**
- * Fails open: an API that is down, refuses or hangs never prevents a node from healing. Only an open breaker stays open
+ * Whether the fleet allows this node to act now. Fails open: an API that is down, refuses or hangs never prevents a node from healing. Only an open breaker stays open
  * for a while, because the API may be down for the same reason.
  */
-export function openFleetGate(options: BreakerOptions): FleetGate {
+export function openFleetGate(options: BreakerOptions) {
   const { openCluster, policy, timing, warn } = options;
   const breaker = openBreaker(options);
   const slots = openSlots(options);
@@ -54,12 +48,6 @@ export function openFleetGate(options: BreakerOptions): FleetGate {
     return answer;
   }
 
-  async function takeSlot(disruptive: readonly PlannedAction[], waitMs: number): Promise<SlotAnswer | undefined> {
-    if (disruptive.length === 0 || waitMs <= 0) return undefined;
-    const answer = await loggedOnce(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
-    return answer instanceof KubeError ? undefined : answer;
-  }
-
   async function ask(actions: readonly PlannedAction[]): Promise<FleetAnswer> {
     if (actions.length === 0) return GO;
     const startedMs = timing.clock();
@@ -69,24 +57,24 @@ export function openFleetGate(options: BreakerOptions): FleetGate {
     if (open) return { kind: "wait", reason: "breaker", message, meanwhile: [] };
     if (isLeftAlone || checked instanceof KubeError) return GO;
     const { disruptive, harmless } = byDisruption(actions);
-    const slot = await takeSlot(disruptive, startedMs + ASK_MS - timing.clock());
-    if (slot === undefined) return GO;
+    const waitMs = startedMs + ASK_MS - timing.clock();
+    if (disruptive.length === 0 || waitMs <= 0) return GO;
+    const slot = await loggedOnce(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
+    if (slot instanceof KubeError) return GO;
     if (slot.kind === "held") return { kind: "go", release: () => slot.slot.release() };
     const who = slot.by.join(", ") || "others were faster";
     const full = `as many nodes of the fleet as may heal at once are doing so (${who})`;
     return { kind: "wait", reason: "slots", message: full, meanwhile: harmless };
   }
 
-  return { ask, breaker: () => breaker.state(), close: () => breaker.close() };
+  return { ask, breaker: breaker.state, close: breaker.close };
 }
 
 /** As many as a kubelet itself may do in a minute. */
 const A_FEW = 5;
 
 /** The disruptive ones need a slot. */
-export function byDisruption(
-  actions: readonly PlannedAction[],
-): Record<"disruptive" | "harmless", readonly PlannedAction[]> {
+export function byDisruption(actions: readonly PlannedAction[]) {
   const isBulk = actions.filter((action) => hasStep(action, "in-bulk")).length > A_FEW;
   const { disruptive = [], harmless = [] } = Object.groupBy(actions, (action) =>
     hasStep(action, "always") || (isBulk && hasStep(action, "in-bulk")) ? "disruptive" : "harmless",

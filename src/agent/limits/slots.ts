@@ -11,44 +11,33 @@ const RENEW_EVERY_MS = 20_000;
 const REQUEST_MS = 2000;
 const MAX_ATTEMPTS = 3;
 
-export interface HeldSlot {
-  readonly name: string;
-  /** Releases the slot; without an API server it expires. Never throws. */
-  release(): Promise<void>;
-}
-
-export type SlotAnswer =
-  | { readonly kind: "held"; readonly slot: HeldSlot }
-  | { readonly kind: "taken"; readonly by: readonly string[] };
-
-export interface Slots {
-  /** Requests one of the fleet's slots, without a retry; throws a KubeError if the API does not answer. */
-  take(api: Api, policy: Pick<FleetPolicy, "slots" | "namespace">): Promise<SlotAnswer>;
-}
+export type Slots = ReturnType<typeof openSlots>;
 
 /**
  * Slots for nodes that heal disruptively, as Leases: `unghost-heal-0` and so on. The holder is a node: it has one heal
  * at a time by its own lock, so a restarted agent takes over the slot of the previous one.
  */
-export function openSlots(options: ClusterUse): Slots {
+export function openSlots(options: ClusterUse) {
   const { nodeName, timing } = options;
   const isDead = expiryTracker(timing);
   return {
-    take: async (api, { slots, namespace }) => {
+    /** Requests one of the fleet's slots, without a retry; throws a KubeError if the API does not answer. */
+    take: async (api: Api, { slots, namespace }: Pick<FleetPolicy, "slots" | "namespace">) => {
       const by = new Set<string>();
       // Starts at a random slot to avoid conflicts.
       const first = Math.floor(timing.random() * slots);
       for (let index = 0; index < slots; index++) {
         const ref = { namespace, name: `unghost-heal-${(first + index) % slots}` };
         const seen = await getLease(api, ref);
-        if (seen !== undefined && seen.holder !== "" && seen.holder !== nodeName() && !isDead(ref.name, seen)) {
-          by.add(seen.holder);
+        const holder = seen?.spec.holderIdentity ?? "";
+        if (seen !== undefined && holder !== "" && holder !== nodeName() && !isDead(ref.name, seen)) {
+          by.add(holder);
           continue;
         }
         const lease = await writeLease(api, ref, seen, held(nodeName(), timing));
-        if (lease !== undefined) return { kind: "held", slot: holdSlot(ref, lease, options) };
+        if (lease !== undefined) return { kind: "held", slot: holdSlot(ref, lease, options) } as const;
       }
-      return { kind: "taken", by: [...by] };
+      return { kind: "taken", by: [...by] } as const;
     },
   };
 }
@@ -59,16 +48,16 @@ export function openSlots(options: ClusterUse): Slots {
  */
 function expiryTracker({ clock }: Timing): (name: string, lease: Lease) => boolean {
   const firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
-  return (name, { resourceVersion, durationSeconds }) => {
+  return (name, { metadata: { resourceVersion: version }, spec }) => {
     const before = firstSeen.get(name);
-    if (before?.version === resourceVersion)
-      return clock() - before.atMs > (durationSeconds || DURATION_SECONDS) * 1000;
-    firstSeen.set(name, { version: resourceVersion, atMs: clock() });
+    if (before?.version === version)
+      return clock() - before.atMs > (spec.leaseDurationSeconds || DURATION_SECONDS) * 1000;
+    firstSeen.set(name, { version, atMs: clock() });
     return false;
   };
 }
 
-function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, nodeName, timing, warn }: ClusterUse): HeldSlot {
+function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, nodeName, timing, warn }: ClusterUse) {
   const ended = new AbortController();
   const holder = nodeName();
   let lease = taken;
@@ -83,7 +72,7 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, nodeName, timing, 
           return "written";
         }
         const current = await getLease(api, ref);
-        if (current?.holder !== holder) return "lost";
+        if (current?.spec.holderIdentity !== holder) return "lost";
         lease = current;
       }
       throw new KubeError("conflict", "somebody else keeps writing to it");
@@ -107,7 +96,8 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, nodeName, timing, 
   const renewing = renew();
   return {
     name: ref.name,
-    release: async () => {
+    /** Releases the slot; without an API server it expires. Never throws. */
+    release: async (): Promise<void> => {
       ended.abort();
       await renewing;
       const outcome = await orKubeError(write(""));
@@ -123,30 +113,20 @@ function held(holder: string, { now }: Timing): LeaseContent {
 
 const text = v.nullish(v.string(), "");
 
-const LeaseSchema = v.pipe(
-  v.object({
-    metadata: v.object({ resourceVersion: v.string(), annotations: v.nullish(v.record(v.string(), v.string()), {}) }),
-    spec: v.nullish(
-      v.object({
-        holderIdentity: text,
-        leaseDurationSeconds: v.nullish(v.number(), 0),
-        acquireTime: text,
-        renewTime: text,
-        leaseTransitions: v.nullish(v.number(), 0),
-      }),
-      {},
-    ),
-  }),
-  v.transform(({ metadata, spec }) => ({
-    ...metadata,
-    /** Empty without a holder. */
-    holder: spec.holderIdentity,
-    durationSeconds: spec.leaseDurationSeconds,
-    acquiredAt: spec.acquireTime,
-    renewedAt: spec.renewTime,
-    transitions: spec.leaseTransitions,
-  })),
-);
+const LeaseSchema = v.object({
+  metadata: v.object({ resourceVersion: v.string(), annotations: v.nullish(v.record(v.string(), v.string()), {}) }),
+  spec: v.nullish(
+    v.object({
+      /** Empty without a holder. */
+      holderIdentity: text,
+      leaseDurationSeconds: v.nullish(v.number(), 0),
+      acquireTime: text,
+      renewTime: text,
+      leaseTransitions: v.nullish(v.number(), 0),
+    }),
+    {},
+  ),
+});
 
 export type Lease = Readonly<v.InferOutput<typeof LeaseSchema>>;
 
@@ -186,23 +166,20 @@ export async function writeLease(
 }
 
 function leaseObject(ref: LeaseRef, seen: Lease | undefined, content: LeaseContent): object {
-  const { holder, durationSeconds, now, annotations = seen?.annotations ?? {} } = content;
-  const isSameHolder = seen?.holder === holder;
+  const { holder, durationSeconds, now, annotations = seen?.metadata.annotations ?? {} } = content;
+  const before = seen?.spec;
+  const isSameHolder = before?.holderIdentity === holder;
   return {
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
-    metadata: {
-      ...ref,
-      annotations,
-      resourceVersion: seen?.resourceVersion,
-    },
+    metadata: { ...ref, annotations, resourceVersion: seen?.metadata.resourceVersion },
     spec: {
       // Omitted instead of empty: newer servers refuse an empty name.
       ...(holder === "" ? {} : { holderIdentity: holder }),
       leaseDurationSeconds: durationSeconds,
-      acquireTime: isSameHolder && seen.acquiredAt !== "" ? seen.acquiredAt : microTime(now),
+      acquireTime: isSameHolder && before.acquireTime !== "" ? before.acquireTime : microTime(now),
       renewTime: microTime(now),
-      leaseTransitions: (seen?.transitions ?? 0) + (isSameHolder ? 0 : 1),
+      leaseTransitions: (before?.leaseTransitions ?? 0) + (isSameHolder ? 0 : 1),
     },
   };
 }

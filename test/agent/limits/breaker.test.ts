@@ -12,10 +12,10 @@ function minutesAgo(minutes: number): Date {
 }
 
 function turned(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
-  return { unhealthy: true, turnedAt: minutesAgo(turnedMinutesAgo), heartbeatAt: minutesAgo(heartbeatMinutesAgo) };
+  return { status: "True", turnedAt: minutesAgo(turnedMinutesAgo), heartbeatAt: minutesAgo(heartbeatMinutesAgo) };
 }
 
-const WELL: NodeHealth = { unhealthy: false, turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
+const WELL: NodeHealth = { status: "False", turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
 
 function fleet(size: number, howMany: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
   return Array.from({ length: size }, (_, index) => (index < howMany ? turned(turnedMinutesAgo) : WELL));
