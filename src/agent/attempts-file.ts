@@ -56,20 +56,15 @@ interface AttemptsOptions extends StatePlace {
   readonly onProblem: (problem: string, failed: "read" | "write") => void;
 }
 
-export interface KeptAttempts {
-  readonly book: AttemptBook;
-  close(): Promise<void>;
-}
-
 /**
  * The attempts of earlier processes, written whenever one changes: an agent that is killed repeatedly must not retry
  * one hopeless subject forever. The journal is no substitute: it records steps and not attempts, uses only the wall
  * clock, and contains manual runs.
  */
-export function openAttempts(options: AttemptsOptions): KeptAttempts {
+export function openAttempts(options: AttemptsOptions) {
   const { stateDir, stamp, onProblem } = options;
   const remembered = readAttempts(stateDir, stamp(), performance.now());
-  if ("problem" in remembered) onProblem(remembered.problem, "read");
+  if (remembered.problem !== undefined) onProblem(remembered.problem, "read");
   const file = keepFile({
     everyMs: WRITE_EVERY_MS,
     write: () =>
@@ -79,29 +74,26 @@ export function openAttempts(options: AttemptsOptions): KeptAttempts {
       }),
     onProblem: (problem) => onProblem(problem, "write"),
   });
-  const book = new AttemptBook("ledger" in remembered ? remembered.ledger : undefined, file.changed);
+  const book = new AttemptBook(remembered.ledger, file.changed);
   return { book, close: file.close };
 }
 
-function readAttempts(
-  stateDir: string,
-  now: Stamp,
-  nowMs: number,
-): { readonly ledger: Ledger } | { readonly problem: string } {
+function readAttempts(stateDir: string, now: Stamp, nowMs: number) {
   const path = join(stateDir, "attempts.json");
   const document = readStateDocument(path, AttemptsFile, MAX_BYTES);
-  if (document.kind === "none") return { ledger: new Map() };
+  if (document.kind === "none") return {};
   if (document.kind === "unreadable") return { problem: `${document.problem}: retry budgets start again` };
   const { written, subjects } = document.value;
   const writtenMs = nowMs - msSince(written, now);
-  return { ledger: new Map(subjects.map((subject) => [subject.finding, entryOf(subject, writtenMs)])) };
-}
-
-function entryOf({ class: classId, attempts }: KeptSubject, writtenMs: number): LedgerEntry {
-  return {
-    class: classId,
-    attempts: attempts.map(({ secondsBefore, ...rest }) => ({ ...rest, atMs: writtenMs - secondsBefore * 1000 })),
-  };
+  const atMs = (secondsBefore: number): number => writtenMs - secondsBefore * 1000;
+  const entries = subjects.map(({ finding, class: classId, attempts }): readonly [string, LedgerEntry] => [
+    finding,
+    {
+      class: classId,
+      attempts: attempts.map(({ secondsBefore, ...rest }) => ({ ...rest, atMs: atMs(secondsBefore) })),
+    },
+  ]);
+  return { ledger: new Map(entries) };
 }
 
 function documentOf(ledger: Ledger, written: Stamp, nowMs: number): string {

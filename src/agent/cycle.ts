@@ -37,7 +37,7 @@ export interface HealOrder {
   readonly sinks: Omit<Sinks, "warning">;
 }
 
-export interface CycleTools {
+interface CycleTools {
   readonly store: Store;
   readonly policy: () => AgentPolicy;
   /** Previous attempts, including those of earlier processes. */
@@ -53,12 +53,7 @@ export interface CycleTools {
   readonly onLost: (error: unknown) => void;
 }
 
-export interface Cycle {
-  /** One scan, which starts a heal if one is allowed. */
-  run(): Promise<void>;
-  /** Settles when no heal is running. */
-  idle(): Promise<void>;
-}
+export type Cycle = ReturnType<typeof openCycle>;
 
 /** Another run usually ends soon; a full disk is not freed that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
@@ -67,7 +62,7 @@ const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
  * Scan, decide, heal, publish. Scans continue while a heal is in flight, because one sandbox may hang for the runtime's
  * two minutes. There is one heal at a time.
  */
-export function openCycle(tools: CycleTools): Cycle {
+export function openCycle(tools: CycleTools) {
   const { store, attempts, ownPodUid } = tools;
   const growth = new GrowthMeter();
   let healing: Promise<void> | undefined;
@@ -76,6 +71,7 @@ export function openCycle(tools: CycleTools): Cycle {
   /** What prevented the last heal from starting, and when it is retried. */
   let ownPause: { readonly reason: PauseReason; readonly untilMs: number } | undefined;
 
+  /** One scan, which starts a heal if one is allowed. */
   async function run(): Promise<void> {
     const seen = await tools.scan();
     // This scan started before the one that verified a heal: its findings may have been healed since.
@@ -188,7 +184,8 @@ export function openCycle(tools: CycleTools): Cycle {
 
   return {
     run,
-    idle: async () => {
+    /** Settles when no heal is running. */
+    idle: async (): Promise<void> => {
       await healing;
     },
   };

@@ -1,18 +1,11 @@
 import { pause } from "../host/poll.ts";
 import { describeError } from "../host/source.ts";
-import type { Store } from "./state/store.ts";
+import type { AgentServerOptions } from "./http/server.ts";
 
-/** Listen address and output files of the agent. */
-export interface ExportersOptions {
-  readonly store: Store;
-  /** HOST:PORT; empty disables it. */
-  readonly listen: string;
-  readonly tls?: { readonly certFile: string; readonly keyFile: string };
-  readonly tokenFile?: string;
+/** Listen address and output files of the agent. An empty address disables the server. */
+export interface ExportersOptions extends AgentServerOptions {
   readonly textfile?: string;
-  readonly readyWithinMs: () => number;
   readonly onListening: (address: string) => void;
-  readonly warn: (message: string, detail: string) => void;
 }
 
 interface Closable {

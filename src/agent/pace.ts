@@ -1,24 +1,11 @@
-export interface PaceOptions {
+interface PaceOptions {
   /** Interval of the periodic full scan (fallback for missed events). */
   readonly scanEveryMs: number;
   /** 0 ≤ x < 1, as Math.random. */
   readonly random: () => number;
 }
 
-/** Decides when to scan next. Hints may come in bursts, scans may not. */
-export interface Pace {
-  /** Requests a scan soon. `now` is for events that cannot come in bursts. */
-  hint(urgency?: "soon" | "now"): void;
-  /** Requests a scan at that time, by performance.now(). The earliest counts. */
-  dueAt(atMs: number): void;
-  /** A scan has ended and used this much CPU time. */
-  scanned(cpuMs: number): void;
-  /** A scan failed: the next one waits, with a growing back-off. */
-  failed(): void;
-  scanEvery(milliseconds: number): void;
-  /** Settles when the next scan is due, or when the signal is aborted. Returns whether a hint caused it. */
-  wait(signal: AbortSignal): Promise<{ readonly hinted: boolean }>;
-}
+export type Pace = ReturnType<typeof openPace>;
 
 /** Events come in groups: a pod that stops exits, releases its network and is deleted within moments. */
 const DEBOUNCE_MS = 250;
@@ -33,7 +20,11 @@ const JITTER = 0.2;
 const FIRST_BACK_OFF_MS = 1000;
 const LONGEST_BACK_OFF_MS = 60_000;
 
-export function openPace(options: PaceOptions): Pace {
+/** The maximum of timers. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Decides when to scan next. Hints may come in bursts, scans may not. */
+export function openPace(options: PaceOptions) {
   let { scanEveryMs } = options;
   let netAtMs = 0;
   let hintedAtMs: number | undefined;
@@ -65,37 +56,46 @@ export function openPace(options: PaceOptions): Pace {
   }
 
   return {
-    hint: (urgency = "soon") => {
+    /** Requests a scan soon. `now` is for events that cannot come in bursts. */
+    hint: (urgency: "soon" | "now" = "soon"): void => {
       const atMs = performance.now() + (urgency === "now" ? 0 : DEBOUNCE_MS);
       if (hintedAtMs === undefined || atMs < hintedAtMs) askFor(atMs);
     },
-    dueAt: (atMs) => {
+    /** Requests a scan at that time, by performance.now(). The earliest counts. */
+    dueAt: (atMs: number): void => {
       if (dueMs !== undefined && dueMs <= atMs) return;
       dueMs = atMs;
       wake?.();
     },
-    scanned: (cpuMs) => {
+    /** A scan has ended and used this much CPU time. */
+    scanned: (cpuMs: number): void => {
       budget = { ms: budgetNow() - cpuMs, atMs: performance.now() };
       failures = 0;
       netAtMs = performance.now() + jittered(scanEveryMs, options.random);
     },
-    failed: () => {
+    /** A scan failed: the next one waits, with a growing back-off. */
+    failed: (): void => {
       failures++;
       notBeforeMs = performance.now() + Math.min(FIRST_BACK_OFF_MS * 2 ** (failures - 1), LONGEST_BACK_OFF_MS);
     },
-    scanEvery: (milliseconds) => {
+    scanEvery: (milliseconds: number): void => {
       if (milliseconds === scanEveryMs) return;
       scanEveryMs = milliseconds;
       netAtMs = Math.min(netAtMs, performance.now() + milliseconds);
       wake?.();
     },
-    wait: async (signal) => {
+    /** Settles when the next scan is due, or when the signal is aborted. Returns whether a hint caused it. */
+    wait: async (signal: AbortSignal): Promise<{ readonly hinted: boolean }> => {
       while (!signal.aborted) {
         const ms = nextAtMs() - performance.now();
         if (ms <= 0) break;
-        await sleepUnlessWoken(ms, signal, (waker) => {
-          wake = waker;
-        });
+        const { promise, resolve } = Promise.withResolvers<void>();
+        wake = () => resolve();
+        const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS));
+        signal.addEventListener("abort", wake);
+        await promise;
+        clearTimeout(timer);
+        signal.removeEventListener("abort", wake);
       }
       const hinted = hintedAtMs !== undefined;
       wake = undefined;
@@ -108,22 +108,4 @@ export function openPace(options: PaceOptions): Pace {
 
 function jittered(milliseconds: number, random: () => number): number {
   return milliseconds * (1 - JITTER + 2 * JITTER * random());
-}
-
-/** The maximum of timers. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-async function sleepUnlessWoken(
-  milliseconds: number,
-  signal: AbortSignal,
-  register: (wake: () => void) => void,
-): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const wake = (): void => resolve();
-  const timer = setTimeout(wake, Math.min(milliseconds, LONGEST_TIMER_MS));
-  signal.addEventListener("abort", wake);
-  register(wake);
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", wake);
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { type KeptAttempts, openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
+import { openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { fill, makeSparse, tempDir } from "../node/temp-dir.ts";
@@ -17,7 +17,7 @@ const BOOT: Stamp = { at: NOON, boot: { id: "first", uptimeSeconds: 1000 } };
 beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => vi.useRealTimers());
 
-interface Opened extends KeptAttempts {
+interface Opened extends ReturnType<typeof openAttempts> {
   readonly problems: readonly string[];
   /** What failed, in the order of the problems. */
   readonly failed: readonly string[];
@@ -34,14 +34,14 @@ function open(stateDir: string, stamp: Stamp = BOOT): Opened {
   return { ...kept, problems, failed };
 }
 
-function fail({ book }: KeptAttempts, ...names: readonly string[]): void {
+function fail({ book }: Opened, ...names: readonly string[]): void {
   const results = names.map(
     (name) => ({ action: actionOn("a", { id: `${CLASS}/${name}` }), outcome: "failed", reason: "busy" }) as const,
   );
   book.record(results, POLICY, performance.now());
 }
 
-function attemptsOn({ book }: KeptAttempts, name: string): readonly Attempt[] {
+function attemptsOn({ book }: Opened, name: string): readonly Attempt[] {
   return book.ledger.get(`${CLASS}/${name}`)?.attempts ?? [];
 }
 

@@ -2,12 +2,7 @@ import type { ServerResponse } from "node:http";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
 
-/** Sends every change of the state to the subscribers, as server-sent events. */
-export interface EventStream {
-  /** Returns false if the limit of clients is reached. */
-  add(response: ServerResponse): boolean;
-  close(): void;
-}
+export type EventStream = ReturnType<typeof eventStream>;
 
 interface Listener {
   readonly response: ServerResponse;
@@ -17,18 +12,17 @@ interface Listener {
   behind: boolean;
 }
 
-export interface EventStreamLimits {
-  readonly listeners: number;
+const LIMITS = {
+  listeners: 16,
   /** The minimum interval between two frames. */
-  readonly spacingMs: number;
-  readonly heartbeatMs: number;
+  spacingMs: 250,
+  heartbeatMs: 15_000,
   /** A client that takes longer than this for a frame is gone or asleep. */
-  readonly stalledMs: number;
-}
+  stalledMs: 30_000,
+};
 
-const LIMITS: EventStreamLimits = { listeners: 16, spacingMs: 250, heartbeatMs: 15_000, stalledMs: 30_000 };
-
-export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS): EventStream {
+/** Sends every change of the state to the subscribers, as server-sent events. */
+export function eventStream(store: Watched, limits = LIMITS) {
   const listeners = new Set<Listener>();
   let lastFrameMs = Number.NEGATIVE_INFINITY;
   let pending: NodeJS.Timeout | undefined;
@@ -72,6 +66,7 @@ export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS):
     }
   }
 
+  /** Returns false if the limit of clients is reached. */
   function add(response: ServerResponse): boolean {
     if (listeners.size >= limits.listeners) return false;
     // The client closed while its token was checked: its close event has already passed.
@@ -99,7 +94,7 @@ export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS):
   const unsubscribe = store.onChange(changed);
   return {
     add,
-    close: () => {
+    close: (): void => {
       unsubscribe();
       for (const listener of listeners) {
         remove(listener);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
+import type { PAGE } from "../page/gen/page.ts";
 import { type AgentState, verdictWords } from "../state/state.ts";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
@@ -177,18 +178,9 @@ function seconds(ms: number): number {
   return Math.round(ms / 1000);
 }
 
-/** The built status page. */
-export interface StatusPage {
-  readonly html: string;
-  /** The same, compressed, in base64. */
-  readonly gzip: string;
-  /** Of its inline scripts and styles, for the content security policy: `sha256-…`, without quotes. */
-  readonly scriptHashes: readonly string[];
-  readonly styleHashes: readonly string[];
-}
+export type StatusPage = typeof PAGE;
 
 /** Loaded with the first request, because most agents never get one. */
 export async function builtPage(): Promise<StatusPage> {
-  const { PAGE } = await import("../page/gen/page.ts");
-  return PAGE;
+  return (await import("../page/gen/page.ts")).PAGE;
 }

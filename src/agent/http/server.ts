@@ -27,16 +27,10 @@ export interface AgentServerOptions {
   readonly renewEveryMs?: number;
 }
 
-export interface AgentServer {
-  /** As a browser URL: http://127.0.0.1:20258 */
-  readonly address: string;
-  close(): Promise<void>;
-}
-
 const RENEW_EVERY_MS = 30_000;
 
 /** The status server: read-only HTTP. Throws a user-facing message if it cannot listen as configured. */
-export async function openAgentServer(options: AgentServerOptions): Promise<AgentServer> {
+export async function openAgentServer(options: AgentServerOptions) {
   const { store, tokenFile, tls, readyWithinMs, warn } = options;
   const where = parseListenAddress(options.listen);
   const gate = tokenFile === undefined ? OPEN_GATE : await tokenGate(tokenFile);
@@ -62,8 +56,9 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
     throw error;
   });
   return {
+    /** As a browser URL: http://127.0.0.1:20258 */
     address: `${tls === undefined ? "http" : "https"}://${showAddress(server.bound.address, server.bound.port)}`,
-    close: async () => {
+    close: async (): Promise<void> => {
       stopWatching();
       await server.close();
     },

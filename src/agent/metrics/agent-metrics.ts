@@ -2,14 +2,14 @@ import { open, rename } from "node:fs/promises";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { unlinkIfThere } from "../../heal/state/durable-files.ts";
 import { describeError } from "../../host/source.ts";
-import { type KeptFile, keepFile } from "../state/kept-file.ts";
+import { keepFile } from "../state/kept-file.ts";
 import type { AgentEvent } from "../state/state.ts";
 import type { Watched } from "../state/store.ts";
 import { counter, gauge, STATE_METRICS, type StateMetric, single } from "./state-metrics.ts";
 
 export type AgentMetrics = ReturnType<typeof agentMetrics>;
 
-export interface AgentMetricsOptions {
+interface AgentMetricsOptions {
   /** The agent's own memory and CPU. Not for node_exporter, which has metrics of the same names. */
   readonly process: boolean;
   /** performance.now(), the clock of `firstSeenMs` in the state. */
@@ -108,8 +108,7 @@ export interface TextfileOptions {
 const EVERY_MS = 15_000;
 
 /** The agent's metrics as a file for node_exporter: written after changes, and replaced atomically. */
-export function textfileWriter(options: TextfileOptions): Pick<KeptFile, "close"> {
-  const { store, path, warn, everyMs = EVERY_MS } = options;
+export function textfileWriter({ store, path, warn, everyMs = EVERY_MS }: TextfileOptions) {
   if (!path.endsWith(".prom")) {
     throw new Error(`node_exporter reads files that end in .prom only, and ${path} does not. Name it unghost.prom.`);
   }
@@ -129,7 +128,7 @@ export function textfileWriter(options: TextfileOptions): Pick<KeptFile, "close"
   const unsubscribe = store.onChange(file.changed);
   file.changed();
   return {
-    close: async () => {
+    close: async (): Promise<void> => {
       unsubscribe();
       metrics.close();
       await file.close();

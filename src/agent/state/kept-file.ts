@@ -12,14 +12,8 @@ interface KeptFileOptions {
   readonly onProblem: (problem: string) => void;
 }
 
-export interface KeptFile {
-  readonly changed: () => void;
-  /** Writes pending changes. */
-  readonly close: () => Promise<void>;
-}
-
 /** A file that follows changes: the first one is written at once, and later ones together when the interval is over. */
-export function keepFile({ everyMs, onProblem, ...options }: KeptFileOptions): KeptFile {
+export function keepFile({ everyMs, onProblem, ...options }: KeptFileOptions) {
   let isChanged = false;
   let pause: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -42,11 +36,12 @@ export function keepFile({ everyMs, onProblem, ...options }: KeptFileOptions): K
   }
 
   return {
-    changed: () => {
+    changed: (): void => {
       isChanged = true;
       writeUnlessPausing();
     },
-    close: async () => {
+    /** Writes pending changes. */
+    close: async (): Promise<void> => {
       clearTimeout(pause);
       await writing;
       if (isChanged) await write();

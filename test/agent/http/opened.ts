@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterEach } from "vitest";
 import type { StatusPage } from "../../../src/agent/http/routes.ts";
-import { type AgentServer, type AgentServerOptions, openAgentServer } from "../../../src/agent/http/server.ts";
+import { type AgentServerOptions, openAgentServer } from "../../../src/agent/http/server.ts";
 import { openStore, type Store } from "../../../src/agent/state/store.ts";
 import { freshState } from "../metrics/agent-state.ts";
 
@@ -13,6 +13,8 @@ export const PAGE: StatusPage = {
   scriptHashes: ["sha256-script"],
   styleHashes: ["sha256-style"],
 };
+
+type AgentServer = Awaited<ReturnType<typeof openAgentServer>>;
 
 export interface Opened {
   readonly server: AgentServer;
