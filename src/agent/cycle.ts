@@ -134,7 +134,10 @@ export function openCycle(tools: CycleTools) {
       return;
     }
     const harmless = new Set(answer.meanwhile.map(({ finding }) => finding.id));
-    const meanwhile = (planned: Planned): Plan => onlyThese(runnable(planned), harmless);
+    const meanwhile = (planned: Planned): Plan => {
+      const plan = runnable(planned);
+      return { ...plan, actions: plan.actions.filter(({ finding }) => harmless.has(finding.id)) };
+    };
     const last = harmless.size === 0 ? seen : await treat(seen, meanwhile);
     pause({ reason: answer.reason, message: answer.message }, RETRY_MS.other, last);
   }
@@ -205,8 +208,4 @@ function readClocks(): ClockReading {
 
 function pauseFor({ kind, message, next }: Refusal): PauseReason {
   return { reason: kind ?? "guard", message: `${message} ${next}` };
-}
-
-function onlyThese(plan: Plan, ids: ReadonlySet<string>): Plan {
-  return { ...plan, actions: plan.actions.filter(({ finding }) => ids.has(finding.id)) };
 }

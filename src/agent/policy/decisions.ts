@@ -6,7 +6,6 @@ import { durationInWords } from "../../host/text.ts";
 import { parseSandboxName } from "../../node/types/ids.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
-import type { Planned } from "../../plan/scan.ts";
 import { sentence } from "../../report/words.ts";
 import type { PauseReason, RefusalReason, Sighting, Standing } from "../state/state.ts";
 import { type AgentPolicy, type ClassPolicy, untilWindowMs } from "./agent-policy.ts";
@@ -23,7 +22,7 @@ export type Decision =
   /** It is retried at `dueAtMs`, or when the subject changes. */
   | (StandingOf<"given-up"> & { readonly dueAtMs: number });
 
-export interface Decided {
+interface Decided {
   /** The action without restarts of pods in excluded namespaces. */
   readonly action: PlannedAction;
   readonly decision: Decision;
@@ -31,7 +30,8 @@ export interface Decided {
   readonly attempts: number;
 }
 
-export interface Decisions {
+/** The decisions about a plan, beside what it leaves alone. */
+export interface NodeDecisions extends Pick<Plan, "leftAlone"> {
   readonly decided: readonly Decided[];
   /** By performance.now(): when the first of them may decide differently. */
   readonly dueAtMs?: number;
@@ -43,41 +43,54 @@ export interface ClockReading {
   readonly wallClock: Date;
 }
 
-export interface Question {
-  /** In the plan's order. Planned without a cap: given-up findings must not use it up. */
-  readonly actions: readonly PlannedAction[];
+export interface Situation {
   readonly sightings: readonly Pick<Sighting, "finding" | "firstSeenMs">[];
   readonly ledger: Ledger;
   readonly policy: AgentPolicy;
-  readonly view: Pick<NodeView, "about" | "snapshot">;
+  readonly ownPodUid?: string | undefined;
   readonly now: ClockReading;
 }
 
-/** The decision about each planned action. Pure; classes that are off are left out. */
-export function decide(question: Question): Decisions {
-  const { policy, now } = question;
-  const firstSeen = new Map(question.sightings.map(({ finding, firstSeenMs }) => [finding.id, firstSeenMs]));
+type Seen = Pick<NodeView, "about" | "snapshot">;
+
+/** What of a plan the agent may execute now, and why not the rest. Pure; classes that are off are left out. */
+export function decisionsFor(
+  { diagnosis: { view }, plan }: { readonly diagnosis: { readonly view: Seen }; readonly plan: Plan },
+  situation: Situation,
+): NodeDecisions {
+  const { policy, now, ownPodUid } = situation;
+  // Unghost runs in this pod: only kubelet may repair it.
+  const isOwn = ({ finding: { subject } }: PlannedAction): boolean =>
+    ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
+  const { own = [], others = [] } = Object.groupBy(plan.actions, (action) => (isOwn(action) ? "own" : "others"));
+  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
+  const firstSeen = new Map(situation.sightings.map(({ finding, firstSeenMs }) => [finding.id, firstSeenMs]));
   const windowMs = untilWindowMs(policy.maintenanceWindows, now.wallClock);
-  const decided = question.actions.flatMap((action) => {
+  const all = others.flatMap((action) => {
     const classPolicy = policy.classes.get(action.finding.class);
     if (classPolicy === undefined || classPolicy.mode === "off") return [];
     const seenMs = firstSeen.get(action.finding.id) ?? now.ms;
-    return [decideOne(action, { classPolicy, seenMs, windowMs, question })];
+    return [decideOne(action, { ...situation, view, classPolicy, seenMs, windowMs })];
   });
-  return withDue(withCap(decided, policy.cap, now));
+  const decided = withCap(all, policy.cap, now);
+  const dues = decided.flatMap(({ decision }) => ("dueAtMs" in decision ? [decision.dueAtMs] : []));
+  return {
+    decided,
+    leftAlone: [...plan.leftAlone, ...ownLeft],
+    dueAtMs: dues.length === 0 ? undefined : Math.min(...dues),
+  };
 }
 
-interface Case {
+interface Case extends Situation {
+  readonly view: Seen;
   readonly classPolicy: ClassPolicy;
   readonly seenMs: number;
   /** 0 if one is open. */
   readonly windowMs: number;
-  readonly question: Question;
 }
 
-function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, question }: Case): Decided {
+function decideOne(action: PlannedAction, { now, policy, view, ledger, classPolicy, ...times }: Case): Decided {
   const { finding } = action;
-  const { now, policy, view, ledger } = question;
   const entry = ledger.get(finding.id);
   const counted = countedAttempts(entry, finding, classPolicy, now.ms);
   const answer = (decision: Decision): Decided => ({
@@ -99,9 +112,9 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
     return answer(givenUp(finding.class, counted, classPolicy, oldest.atMs + classPolicy.attemptsWithinMs));
   }
   const waits = [
-    ageWait(classPolicy, seenMs),
+    ageWait(classPolicy, times.seenMs),
     coolDownWait(coolDownEndsMs(entry, classPolicy), counted.length, classPolicy),
-    windowWait(now.ms + windowMs),
+    windowWait(now.ms + times.windowMs),
   ].filter(({ dueAtMs }) => dueAtMs > now.ms);
   const [longest] = waits.toSorted((one, other) => other.dueAtMs - one.dueAtMs);
   return answer(longest ?? { kind: "run" });
@@ -160,11 +173,6 @@ function withCap(decided: readonly Decided[], cap: number, now: ClockReading): r
   return decided.map((one) => (overCap.has(one.action) ? { ...one, decision: wait } : one));
 }
 
-function withDue(decided: readonly Decided[]): Decisions {
-  const dues = decided.flatMap(({ decision }) => ("dueAtMs" in decision ? [decision.dueAtMs] : []));
-  return dues.length === 0 ? { decided } : { decided, dueAtMs: Math.min(...dues) };
-}
-
 function inWords(milliseconds: number): string {
   return durationInWords(milliseconds / 1000);
 }
@@ -172,7 +180,7 @@ function inWords(milliseconds: number): string {
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 
 /** The namespace of a finding. For a sandbox that is no longer listed, it comes from its records. */
-function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snapshot">): string | undefined {
+function namespaceOf({ subject }: Finding, view: Seen): string | undefined {
   const pod = podOf(subject);
   if (pod !== undefined) return pod.namespace;
   if (subject.type === "volume-attachment") return namespaceOfClaim(subject.name, view);
@@ -187,27 +195,9 @@ function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snaps
   );
 }
 
-function namespaceOfClaim(attachment: string, { snapshot }: Pick<NodeView, "snapshot">): string | undefined {
-  const { kubernetes } = snapshot;
+function namespaceOfClaim(attachment: string, { snapshot: { kubernetes } }: Seen): string | undefined {
   if (kubernetes.source !== "api") return undefined;
   return kubernetes.unattached?.find(({ name }) => name === attachment)?.claim?.namespace;
-}
-
-interface Situation extends Omit<Question, "actions" | "view"> {
-  readonly ownPodUid: string | undefined;
-}
-
-export type NodeDecisions = Decisions & Pick<Plan, "leftAlone">;
-
-/** The part of a plan that the agent may execute now, and why not the rest. */
-export function decisionsFor({ diagnosis, plan }: Planned, { ownPodUid, ...rest }: Situation): NodeDecisions {
-  // Unghost runs in this pod: only kubelet may repair it.
-  const isOwn = ({ finding: { subject } }: PlannedAction): boolean =>
-    ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
-  const { own = [], others = [] } = Object.groupBy(plan.actions, (action) => (isOwn(action) ? "own" : "others"));
-  const decisions = decide({ ...rest, actions: others, view: diagnosis.view });
-  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
-  return { ...decisions, leftAlone: [...plan.leftAlone, ...ownLeft] };
 }
 
 /** Only what may run now, as a plan. */
@@ -238,14 +228,10 @@ export function standsOf({ decided, leftAlone }: NodeDecisions, pause: PauseReas
 }
 
 function leftAloneStand({ finding, reason: { code, text } }: LeftAlone, pause: PauseReason | undefined): Stand {
-  const standing: Standing = { kind: "observed", message: text };
+  const refusal = code === "opted-out" ? code : (pause?.reason ?? "guard");
   // A manual class was not refused: it was never planned.
-  if (!finding.treatment.automatic) return { standing, attempts: 0 };
-  return {
-    standing,
-    attempts: 0,
-    refusal: code === "opted-out" ? "opted-out" : (pause?.reason ?? "guard"),
-  };
+  const isRefused = finding.treatment.automatic;
+  return { standing: { kind: "observed", message: text }, attempts: 0, ...(isRefused && { refusal }) };
 }
 
 /** Annotations in the cluster that pause the whole node. */

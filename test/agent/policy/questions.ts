@@ -1,10 +1,16 @@
 import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
 import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
-import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/decisions.ts";
+import {
+  type Decision,
+  decisionsFor,
+  type NodeDecisions,
+  type Situation,
+} from "../../../src/agent/policy/decisions.ts";
 import { policyFrom } from "../../../src/cli/settings/policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
-import { viewOf } from "../../../src/evidence/view.ts";
+import { type NodeView, viewOf } from "../../../src/evidence/view.ts";
 import type { ActionOutcome } from "../../../src/heal/run-action.ts";
+import type { PlannedAction } from "../../../src/plan/plan.ts";
 import { AT_ONCE, snapshotOf } from "../../support/snapshot-builder.ts";
 import { actionOn, CLASS } from "../planned-action.ts";
 
@@ -23,22 +29,29 @@ export function policyWith(of: Partial<ClassPolicy>, rest: Partial<AgentPolicy> 
 
 export const ONE = actionOn("a");
 
-export interface Asked extends Partial<Omit<Question, "now">> {
+export interface Asked extends Partial<Omit<Situation, "now">> {
+  readonly actions?: readonly PlannedAction[];
+  readonly view?: Pick<NodeView, "about" | "snapshot">;
   readonly ms?: number;
   readonly seenMs?: number;
   readonly wallClock?: Date;
 }
 
-export function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], ...rest }: Asked = {}): Decisions {
-  return decide({
-    actions,
+type Decisions = Omit<NodeDecisions, "leftAlone">;
+
+export function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], view, ...rest }: Asked = {}): Decisions {
+  const planned = {
+    diagnosis: { view: view ?? viewOf(snapshotOf(), AT_ONCE) },
+    plan: { actions, leftAlone: [] },
+  };
+  const { leftAlone: _none, ...decisions } = decisionsFor(planned, {
     sightings: actions.map(({ finding }) => ({ finding: reported(finding), firstSeenMs: seenMs })),
     ledger: new Map(),
     policy: policyWith({}),
-    view: viewOf(snapshotOf(), AT_ONCE),
     now: { ms, wallClock },
     ...rest,
   });
+  return decisions;
 }
 
 function reported({ cure: _cure, followUps: _afterwards, blockedPods: _pods, ...finding }: Finding) {
