@@ -3,8 +3,7 @@ import { Blocked, Findings } from "./findings.tsx";
 import { blockedPods } from "./groups.ts";
 import { Heals, PendingList } from "./heals.tsx";
 import { live } from "./live.ts";
-
-import { Ago, Connection } from "./parts.tsx";
+import { Ago, Connection, Definitions } from "./parts.tsx";
 import { nodeFacts, sourcesOf } from "./sources.ts";
 import { Timeline } from "./timeline-section.tsx";
 import { noticesOf, pageVerdict, type Verdict } from "./verdict.ts";
@@ -52,7 +51,7 @@ export function App() {
   );
 }
 
-export function GhostMark() {
+function GhostMark() {
   return (
     <svg class="mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
       <path d="M12 2a8 8 0 0 0-8 8v11.5l2.7-2 2.6 2 2.7-2 2.7 2 2.6-2 2.7 2V10a8 8 0 0 0-8-8Z" />
@@ -62,7 +61,7 @@ export function GhostMark() {
   );
 }
 
-export function Notices({ agent }: { readonly agent: WireState }) {
+function Notices({ agent }: { readonly agent: WireState }) {
   const notices = noticesOf(agent, PAGE_VERSION);
   if (notices.length === 0) return undefined;
   return (
@@ -87,7 +86,7 @@ export function Notices({ agent }: { readonly agent: WireState }) {
 
 const NOT_YET: Verdict = { tone: "unsure", headline: "Connecting", detail: "Waiting for the agent's first message." };
 
-export function VerdictCard() {
+function VerdictCard() {
   const { state: agent, link } = live();
   const { tone, headline, detail } = agent === undefined ? NOT_YET : pageVerdict(agent);
   const report = agent?.scan?.report;
@@ -100,24 +99,15 @@ export function VerdictCard() {
         <h2 id="verdict">{headline}</h2>
         <p>{detail}</p>
       </div>
-      <dl class="numbers">
-        <div>
-          <dt>ready</dt>
-          <dd>{known?.sandboxes.ready ?? "–"}</dd>
-        </div>
-        <div>
-          <dt>not ready</dt>
-          <dd>{known?.sandboxes.notReady ?? "–"}</dd>
-        </div>
-        <div>
-          <dt>pods blocked</dt>
-          <dd>{known === undefined ? "–" : blockedPods(agent?.sightings ?? [])}</dd>
-        </div>
-        <div>
-          <dt>last scan</dt>
-          <dd>{report === undefined ? "–" : <Ago at={report.observedAt} />}</dd>
-        </div>
-      </dl>
+      <Definitions
+        class="numbers"
+        rows={[
+          { name: "ready", value: known?.sandboxes.ready ?? "–" },
+          { name: "not ready", value: known?.sandboxes.notReady ?? "–" },
+          { name: "pods blocked", value: known === undefined ? "–" : blockedPods(agent?.sightings ?? []) },
+          { name: "last scan", value: report === undefined ? "–" : <Ago at={report.observedAt} /> },
+        ]}
+      />
     </section>
   );
 }
@@ -166,14 +156,7 @@ function AgentFacts({ agent }: { readonly agent: WireState }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">Node and agent</h2>
-      <dl class="card facts">
-        {facts.map(({ name, value }) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Definitions class="card facts" rows={facts} />
       {scan === undefined || scan.report.advice.length === 0 ? undefined : (
         <>
           <h2>Advice</h2>

@@ -1,3 +1,4 @@
+import { podWords } from "../../report/pending.ts";
 import { count, naturalOrder } from "../../report/words.ts";
 import type { WireSighting } from "./wire.ts";
 
@@ -18,7 +19,7 @@ export function groupsOf(sightings: readonly WireSighting[]): readonly Group[] {
     sightings: members.toSorted(
       (one, other) =>
         Number(isGivenUp(other)) - Number(isGivenUp(one)) ||
-        naturalOrder(podOf(one), podOf(other)) ||
+        naturalOrder(podWords(one.finding.subject.pod), podWords(other.finding.subject.pod)) ||
         naturalOrder(one.finding.id, other.finding.id),
     ),
     severity: worst(members),
@@ -31,14 +32,8 @@ export function groupsOf(sightings: readonly WireSighting[]): readonly Group[] {
   );
 }
 
-export interface Blocked {
-  readonly what: string;
-  /** How many findings block it. */
-  readonly by: number;
-}
-
-/** What cannot run or end because of what was found, each once. */
-export function blockedBy(sightings: readonly WireSighting[]): readonly Blocked[] {
+/** What cannot run or end because of what was found, each once, and how many findings block it. */
+export function blockedBy(sightings: readonly WireSighting[]) {
   const blocked = Map.groupBy(
     sightings.flatMap(({ finding }) => blocksInWords(finding)),
     (what) => what,
@@ -49,22 +44,14 @@ export function blockedBy(sightings: readonly WireSighting[]): readonly Blocked[
 }
 
 export function blockedPods(sightings: readonly WireSighting[]): number {
-  return new Set(sightings.flatMap(({ finding: { blockedPods: pods = [] } }) => pods.map(nameOf))).size;
+  return new Set(sightings.flatMap(({ finding: { blockedPods: pods = [] } }) => pods.map(podWords))).size;
 }
 
 /** The pods by name where they are known; what blocks something else in the report's own words. */
 function blocksInWords({ blocks, blockedPods: pods = [], blockedAddresses = 0 }: WireSighting["finding"]) {
-  if (pods.length > 0) return pods.map((pod) => `${nameOf(pod)} cannot start`);
+  if (pods.length > 0) return pods.map((pod) => `${podWords(pod)} cannot start`);
   if (blockedAddresses > 0) return [`${count(blockedAddresses, "IP address", "IP addresses")} not available`];
   return blocks;
-}
-
-function nameOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
-  return `${namespace}/${name}`;
-}
-
-function podOf({ finding: { subject } }: WireSighting): string {
-  return subject.pod === undefined ? "" : nameOf(subject.pod);
 }
 
 function isGivenUp({ standing }: WireSighting): boolean {

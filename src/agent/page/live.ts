@@ -17,13 +17,6 @@ export function live(): Live {
   return shown;
 }
 
-const openEvents: OpenStream = (receive, fail) => {
-  const events = new EventSource("/api/events");
-  events.addEventListener("message", ({ data }) => receive(String(data)));
-  events.addEventListener("error", fail);
-  return () => events.close();
-};
-
 /** Follows the agent. Notifies the page after each change, and once a second. */
 export function goLive(onChange: () => void): void {
   let aheadMs = 0;
@@ -34,7 +27,7 @@ export function goLive(onChange: () => void): void {
     onChange();
   }
   setInterval(() => show({}), 1000);
-  listen(openEvents, {
+  listen({
     onLink: (link) => show({ link }),
     onMessage: (data) => show({ state: readState(data) }),
   });
@@ -58,10 +51,7 @@ export type Link =
   | { readonly kind: "live" }
   | { readonly kind: "lost"; readonly lastSeenMs?: number };
 
-/** Opens a stream of messages, and gives back how to close it. After `fail` the stream is of no more use. */
-export type OpenStream = (receive: (data: string) => void, fail: () => void) => () => void;
-
-export interface Listener {
+interface Listener {
   readonly onMessage: (data: string) => void;
   readonly onLink: (link: Link) => void;
 }
@@ -74,29 +64,28 @@ const SILENCE_MS = 150_000;
  * Listens forever. The browser's own reconnecting gives up for good when a proxy or a half-started agent answers with
  * an error, so each failed stream is closed here and another one opened.
  */
-export function listen(openStream: OpenStream, { onMessage, onLink }: Listener): void {
+export function listen({ onMessage, onLink }: Listener): void {
   let lastSeenMs: number | undefined;
 
   function open(): void {
+    const events = new EventSource("/api/events");
     let silence = setTimeout(reopen, SILENCE_MS);
-    const close = openStream(
-      (data) => {
-        clearTimeout(silence);
-        silence = setTimeout(reopen, SILENCE_MS);
-        lastSeenMs = Date.now();
-        onLink({ kind: "live" });
-        onMessage(data);
-      },
-      () => {
-        clearTimeout(silence);
-        close();
-        onLink(lastSeenMs === undefined ? { kind: "lost" } : { kind: "lost", lastSeenMs });
-        setTimeout(open, RETRY_MS);
-      },
-    );
+    events.addEventListener("message", ({ data }) => {
+      clearTimeout(silence);
+      silence = setTimeout(reopen, SILENCE_MS);
+      lastSeenMs = Date.now();
+      onLink({ kind: "live" });
+      onMessage(String(data));
+    });
+    events.addEventListener("error", () => {
+      clearTimeout(silence);
+      events.close();
+      onLink(lastSeenMs === undefined ? { kind: "lost" } : { kind: "lost", lastSeenMs });
+      setTimeout(open, RETRY_MS);
+    });
 
     function reopen(): void {
-      close();
+      events.close();
       open();
     }
   }

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App, PAGE_VERSION } from "./app.tsx";
 import { goLive, live } from "./live.ts";
-import { adviseVersion, pageVerdict, type Tone, type Verdict } from "./verdict.ts";
+import { pageVerdict, shouldReload, type Tone, type Verdict } from "./verdict.ts";
 
 const root = document.getElementById("page");
 if (root === null) throw new Error("the document has no element #page: it was not made by scripts/build-page.ts");
@@ -14,7 +14,7 @@ function draw(place: HTMLElement): void {
   render(<App />, place);
   if (state === undefined) return;
   labelTab(state.node, pageVerdict(state), link.kind === "lost");
-  if (adviseVersion(PAGE_VERSION, state.version, sessionStorage) === "reload") location.reload();
+  if (shouldReload(PAGE_VERSION, state.version, sessionStorage)) location.reload();
 }
 
 draw(root);
@@ -23,7 +23,7 @@ goLive(() => draw(root));
 const COLOURS: Readonly<Record<Tone, string>> = { good: "#2f9e64", busy: "#d08a1d", bad: "#d9453c", unsure: "#7d8794" };
 
 /** The verdict in the browser's tab, for those who leave the page open behind others. */
-export function labelTab(node: string, { headline, tone }: Verdict, isLost: boolean): void {
+function labelTab(node: string, { headline, tone }: Verdict, isLost: boolean): void {
   document.title = `${isLost ? "Connection lost" : headline} · ${node} · unghost`;
   const colour = encodeURIComponent(COLOURS[isLost ? "unsure" : tone]);
   const icon = document.querySelector("link[rel=icon]");

@@ -79,6 +79,26 @@ export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
   );
 }
 
+interface DefinitionsProps {
+  readonly class?: string;
+  /** The names differ. */
+  readonly rows: readonly { readonly name: string; readonly value: ComponentChildren }[];
+}
+
+/** A list of names and values. */
+export function Definitions({ class: name, rows }: DefinitionsProps) {
+  return (
+    <dl class={name}>
+      {rows.map((row) => (
+        <div key={row.name}>
+          <dt>{row.name}</dt>
+          <dd>{row.value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 interface TimeProps {
   readonly at: string;
 }

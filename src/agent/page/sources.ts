@@ -2,7 +2,7 @@ import { count } from "../../report/words.ts";
 import type { WireCounts, WireReport } from "./wire.ts";
 import { listed } from "./words.ts";
 
-export interface SourceRow {
+interface SourceRow {
   readonly name: string;
   readonly health: "read" | "partly" | "not used" | "failed";
   readonly detail: string;
@@ -40,10 +40,10 @@ function kubernetesRow({ source, error }: WireReport["kubernetes"]): SourceRow {
         health: "partly",
         detail: `kubelet's pod directories instead of the API server${why}`,
       };
-    case "none":
-      return error === undefined
-        ? { name: "kubernetes", health: "not used", detail: "pods not checked against Kubernetes" }
-        : { name: "kubernetes", health: "failed", detail: `pods not checked against Kubernetes${why}` };
+    case "none": {
+      const detail = `pods not checked against Kubernetes${why}`;
+      return { name: "kubernetes", health: error === undefined ? "not used" : "failed", detail };
+    }
   }
 }
 
@@ -57,13 +57,8 @@ function kernelRow({ stalls, hungTasks, netdeviceWaits, sinceBoot }: NonNullable
   return { name: "kernel log", health: "read", detail: `${seen.join(", ") || "nothing wrong"} ${range}` };
 }
 
-export interface Fact {
-  readonly name: string;
-  readonly value: string;
-}
-
 /** Numbers about the node that no finding carries. */
-export function nodeFacts(report: WireReport, { leases, leftoverContainers }: WireCounts): readonly Fact[] {
+export function nodeFacts(report: WireReport, { leases, leftoverContainers }: WireCounts) {
   const facts = [
     { name: "Sandboxes", value: report.runtime.reachable ? String(report.sandboxes.total) : "–" },
     { name: "Not ready, kept on purpose", value: report.runtime.reachable ? String(report.kept.length) : "–" },

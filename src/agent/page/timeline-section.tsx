@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import type { TimelinePoint } from "../state/state.ts";
 import type { TimelineRun } from "../state/state-json.ts";
 import { live } from "./live.ts";
-import { Fold } from "./parts.tsx";
+import { Definitions, Fold } from "./parts.tsx";
 import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords, pointsOf } from "./timeline.ts";
 
 const TIME = new Intl.DateTimeFormat(undefined, {
@@ -35,16 +35,7 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
 function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
   const hours = hourLines(points, live().nodeClock / 1000);
   if (hours.length === 0) return <p class="quiet">No ghosts, heals or restarts in the last 24 hours.</p>;
-  return (
-    <dl>
-      {hours.map(({ start, words }) => (
-        <div key={start}>
-          <dt>{TIME.format(start * 1000)}</dt>
-          <dd>{words}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Definitions rows={hours.map(({ start, words }) => ({ name: TIME.format(start * 1000), value: words }))} />;
 }
 
 interface TimelineChartProps {
@@ -62,7 +53,7 @@ const SHORTEST_S = 600;
 const MARGIN = 0.007;
 
 /** A curve of the ghosts, and below it one lane of marks for each kind of event. */
-export function TimelineChart({ points, label, onPointed }: TimelineChartProps) {
+function TimelineChart({ points, label, onPointed }: TimelineChartProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;

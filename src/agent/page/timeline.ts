@@ -22,22 +22,16 @@ export const LANES = [
   { key: "kernelStalls", label: "stalls" },
 ] as const satisfies readonly { readonly key: keyof TimelinePoint; readonly label: string }[];
 
-/** Lanes lie below zero on the scale of the ghosts: one scale, one axis, and nothing overlaps. */
-export interface Chart {
-  /** The curve's highest place. */
-  readonly top: number;
-  /** Where on the scale each lane is. */
-  readonly lanes: readonly number[];
-  readonly minutes: readonly number[];
-  readonly ghosts: readonly (number | null)[];
-  readonly marks: readonly (readonly (number | null)[])[];
-}
+export type Chart = ReturnType<typeof chartOf>;
 
 const LEAST_TOP = 4;
 const LANE_HEIGHT = 0.26;
 
-export function chartOf(points: readonly TimelinePoint[]): Chart {
+/** Lanes lie below zero on the scale of the ghosts: one scale, one axis, and nothing overlaps. */
+export function chartOf(points: readonly TimelinePoint[]) {
+  /** The curve's highest place. */
   const top = Math.max(LEAST_TOP, ...points.map(({ ghosts }) => ghosts));
+  /** Where on the scale each lane is. */
   const lanes = LANES.map((_lane, index) => -(index + 1) * LANE_HEIGHT * top);
   const slots = [
     ...points.flatMap((point, index) => [...gapBefore(points[index - 1], point), point]),
@@ -62,15 +56,10 @@ const NO_EVENTS = { healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0 };
 
 type Events = Pick<TimelinePoint, (typeof LANES)[number]["key"]>;
 
-/** What is known of some minutes in a row. */
-interface Summary extends Events {
-  readonly mostGhosts: number;
-  readonly knownMinutes: number;
-  /** Of the whole stretch: the agent did not run, or its scans could not determine the ghosts. */
-  readonly unknownMinutes: number;
-}
+type Summary = ReturnType<typeof summaryOf>;
 
-function summaryOf(points: readonly TimelinePoint[], minutes: number): Summary {
+/** What is known of some minutes in a row. */
+function summaryOf(points: readonly TimelinePoint[], minutes: number) {
   const total = (key: keyof Events): number => points.reduce((sum, point) => sum + point[key], 0);
   const known = points.filter(({ unknown }) => unknown !== true);
   return {
@@ -80,6 +69,7 @@ function summaryOf(points: readonly TimelinePoint[], minutes: number): Summary {
     crashRestarts: total("crashRestarts"),
     kernelStalls: total("kernelStalls"),
     knownMinutes: known.length,
+    /** Of the whole stretch: the agent did not run, or its scans could not determine the ghosts. */
     unknownMinutes: Math.max(0, minutes - known.length),
   };
 }
@@ -127,15 +117,11 @@ function unknownIn({ unknownMinutes }: Summary): readonly string[] {
   return unknownMinutes === 0 ? [] : [`unknown for ${durationInWords(unknownMinutes * MINUTE_S)}`];
 }
 
-/** One line of the day: an hour in which something happened, or hours of which nothing is known. */
-interface HourLine {
-  /** Its start, Unix seconds. */
-  readonly start: number;
-  readonly words: string;
-}
-
-/** The chart for those who do not see it, newest first. Hours without a line were scanned, and nothing happened. */
-export function hourLines(points: readonly TimelinePoint[], nowS: number): readonly HourLine[] {
+/**
+ * The chart for those who do not see it, newest first: a line for an hour in which something happened, or for hours of
+ * which nothing is known. Hours without a line were scanned, and nothing happened.
+ */
+export function hourLines(points: readonly TimelinePoint[], nowS: number) {
   const byHour = Map.groupBy(points, ({ minute }) => minute - (minute % HOUR_S));
   const first = nowS - DAY_S - ((nowS - DAY_S) % HOUR_S);
   const end = endOf(points, nowS);

@@ -28,11 +28,8 @@ export function pageVerdict(state: WireState): Verdict {
   if (scan.report.verdict === "degraded") {
     const failing = (scan.report.pending ?? []).filter(isFailing).length;
     const detail = `Kubelet reports ${count(failing, "failure")} on ${node}; see Pending.`;
-    return {
-      tone: "bad",
-      headline: scan.report.podCreation?.able === "no" ? "No pods start" : "Degraded",
-      detail,
-    };
+    const headline = scan.report.podCreation?.able === "no" ? "No pods start" : "Degraded";
+    return { tone: "bad", headline, detail };
   }
   // A finding of a class that policy turns off is in the report and not among the sightings.
   return { tone: "good", headline: "Healthy", detail: `No ghosts on ${node}.` };
@@ -61,24 +58,20 @@ export function standingInWords(sightings: readonly WireSighting[]): string {
   ]);
 }
 
-/** What to do about an agent that may not be the one that served this page. */
-export type VersionAdvice = "same" | "reload" | "reload-did-not-help";
-
 const RELOADED_FOR = "unghost-reloaded-for";
 
 /** One reload brings the new agent's page; a cache in between that keeps the old one must not make it a loop. */
-export function adviseVersion(
+export function shouldReload(
   pageVersion: string,
   agentVersion: string,
   memory: Pick<Storage, "getItem" | "setItem">,
-): VersionAdvice {
-  if (pageVersion === agentVersion) return "same";
-  if (memory.getItem(RELOADED_FOR) === agentVersion) return "reload-did-not-help";
+): boolean {
+  if (pageVersion === agentVersion || memory.getItem(RELOADED_FOR) === agentVersion) return false;
   memory.setItem(RELOADED_FOR, agentVersion);
-  return "reload";
+  return true;
 }
 
-export interface Notice {
+interface Notice {
   readonly title: string;
   readonly text: string;
   /** ISO time. */
@@ -95,8 +88,7 @@ export function noticesOf(
     notices.push({ title: `Healing is on hold: ${pauseReason.reason}`, text: sentence(pauseReason.message) });
   if (breaker.open && pauseReason?.reason !== "breaker") {
     const text = `${breaker.message ?? "An implausible share of the fleet is unhealthy."} It closes automatically.`;
-    const since = breaker.since === undefined ? {} : { since: breaker.since };
-    notices.push({ title: "The fleet's breaker is open", text, ...since });
+    notices.push({ title: "The fleet's breaker is open", text, since: breaker.since });
   }
   if (configProblem !== undefined) {
     const text = `${sentence(configProblem)} The previous configuration stays active.`;

@@ -1,27 +1,32 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Link, listen } from "../../../src/agent/page/live.ts";
 
-/** One opened stream: its callbacks, and whether the page still uses it. */
-interface FakeStream {
-  readonly hear: (data: string) => void;
-  readonly fail: () => void;
-  closed: boolean;
+/** One opened stream: its events, and whether the page still uses it. */
+class FakeStream extends EventTarget {
+  closed = false;
+  hear(data: string): void {
+    this.dispatchEvent(new MessageEvent("message", { data }));
+  }
+  fail(): void {
+    this.dispatchEvent(new Event("error"));
+  }
+  close(): void {
+    this.closed = true;
+  }
 }
 
 function connected() {
   const streams: FakeStream[] = [];
   const links: Link[] = [];
   const heard: string[] = [];
-  listen(
-    (hear, fail) => {
-      const stream: FakeStream = { hear, fail, closed: false };
-      streams.push(stream);
-      return () => {
-        stream.closed = true;
-      };
-    },
-    { onLink: (link) => links.push(link), onMessage: (data) => heard.push(data) },
-  );
+  const opening = class extends FakeStream {
+    constructor() {
+      super();
+      streams.push(this);
+    }
+  };
+  vi.stubGlobal("EventSource", opening);
+  listen({ onLink: (link) => links.push(link), onMessage: (data) => heard.push(data) });
   return { streams, links, heard };
 }
 
@@ -31,6 +36,7 @@ describe("the connection to the agent", () => {
   });
   afterEach(() => {
     vi.useRealTimers();
+    vi.unstubAllGlobals();
   });
 
   test("is live with the first message", () => {

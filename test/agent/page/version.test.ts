@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { adviseVersion } from "../../../src/agent/page/verdict.ts";
+import { shouldReload } from "../../../src/agent/page/verdict.ts";
 
 describe("another version of the agent", () => {
   test("causes one reload, not a loop", () => {
@@ -9,9 +9,9 @@ describe("another version of the agent", () => {
       setItem: (key: string, value: string) => void kept.set(key, value),
     };
 
-    expect(adviseVersion("1", "1", memory)).toBe("same");
-    expect(adviseVersion("1", "2", memory)).toBe("reload");
-    expect(adviseVersion("1", "2", memory)).toBe("reload-did-not-help");
-    expect(adviseVersion("1", "3", memory)).toBe("reload");
+    expect(shouldReload("1", "1", memory)).toBe(false);
+    expect(shouldReload("1", "2", memory)).toBe(true);
+    expect(shouldReload("1", "2", memory)).toBe(false);
+    expect(shouldReload("1", "3", memory)).toBe(true);
   });
 });
