@@ -1,10 +1,9 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
+import { lstatSync } from "node:fs";
 import { didInWords } from "../evidence/step.ts";
 import { parseEntry } from "../heal/journal/entry.ts";
 import { foldHistory, type HistoryRecord, isUndoable, type JournalItem } from "../heal/journal/reader.ts";
 import { stateDirLayout } from "../heal/state/state-layout.ts";
-import { errorCode } from "../host/source.ts";
+import { readTail } from "../host/safe-fs.ts";
 import type { HealItem, HealRun } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
 
@@ -74,10 +73,14 @@ export function publishRuns(store: Store, stateDir: string, onProblem: (error: u
   let reading: Promise<void> | undefined;
 
   async function refresh(): Promise<void> {
-    const read = await readTail(journal, published);
-    if (read === undefined) return;
-    const runs = await runsIn(read.lines);
-    published = read.version;
+    const file = lstatSync(journal, { throwIfNoEntry: false });
+    const version = file === undefined ? NO_JOURNAL : `${file.dev}:${file.ino}:${file.size}`;
+    if (version === published) return;
+    if (file?.isFile() === false) throw new Error(`${journal} is not a regular file`);
+    const tail = readTail(journal, TAIL_BYTES);
+    if (tail.kind === "unreadable") throw new Error(`${journal} ${tail.reason}`);
+    const runs = tail.kind === "absent" ? [] : await runsIn(tail.text.split("\n"));
+    published = version;
     store.update((state) => ({ ...state, runs }));
   }
 
@@ -89,26 +92,4 @@ export function publishRuns(store: Store, stateDir: string, onProblem: (error: u
         reading = undefined;
       });
   });
-}
-
-/** Returns undefined if it is unchanged. */
-async function readTail(path: string, known: string | undefined) {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const { dev, ino, size } = await file.stat();
-      const version = `${dev}:${ino}:${size}`;
-      if (version === known) return undefined;
-      const start = Math.max(0, size - TAIL_BYTES);
-      const bytes = Buffer.alloc(size - start);
-      await file.read(bytes, 0, bytes.length, start);
-      const lines = bytes.toString("utf8").split("\n");
-      return { version, lines: start === 0 ? lines : lines.slice(1) };
-    } finally {
-      await file.close();
-    }
-  } catch (thrown) {
-    if (errorCode(thrown) === "ENOENT") return known === NO_JOURNAL ? undefined : { version: NO_JOURNAL, lines: [] };
-    throw thrown;
-  }
 }

@@ -1,4 +1,5 @@
 import { type Logger, pino } from "pino";
+import { podWords } from "../report/pending.ts";
 import { degradedMessage } from "./kube/condition.ts";
 import type { AgentEvent, HealRecord, Sighting } from "./state/state.ts";
 import type { Watched } from "./state/store.ts";
@@ -87,13 +88,9 @@ function logEvent(event: AgentEvent, log: Logger): void {
 
 function about({ finding }: Sighting): object {
   const { id, class: classId, summary, subject } = finding;
-  return { class: classId, finding: id, summary, pod: podName(subject.pod) };
+  return { class: classId, finding: id, summary, pod: subject.pod && podWords(subject.pod) };
 }
 
 function healed({ finding, class: classId, outcome, reason, journalId, seconds, pod }: HealRecord): object {
-  return { class: classId, finding, outcome, reason, journalId, seconds, pod: podName(pod) };
-}
-
-function podName(pod: { readonly namespace: string; readonly name: string } | undefined): string | undefined {
-  return pod && `${pod.namespace}/${pod.name}`;
+  return { class: classId, finding, outcome, reason, journalId, seconds, pod: pod && podWords(pod) };
 }

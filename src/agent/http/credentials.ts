@@ -8,12 +8,7 @@ export interface TlsFiles {
   readonly keyFile: string;
 }
 
-export interface Certificate {
-  readonly cert: string;
-  readonly key: string;
-}
-
-export function certificateFiles({ certFile, keyFile }: TlsFiles): ChangingFile<Certificate> {
+export function certificateFiles({ certFile, keyFile }: TlsFiles) {
   const certificate = changingFile("certificate", certFile);
   const privateKey = changingFile("private key", keyFile);
   return {
@@ -29,19 +24,15 @@ export function certificateFiles({ certFile, keyFile }: TlsFiles): ChangingFile<
       }
       return pair;
     },
-    hasChanged: async () => (await certificate.hasChanged()) || (await privateKey.hasChanged()),
+    hasChanged: async (): Promise<boolean> => (await certificate.hasChanged()) || (await privateKey.hasChanged()),
   };
 }
 
-/** A file that is replaced while the agent runs: a mounted secret, a renewed certificate. */
-interface ChangingFile<Content> {
-  read(): Promise<Content>;
-  /** Whether it changed since the last read. Throws if it is not accessible. */
-  hasChanged(): Promise<boolean>;
-}
-
-/** `what` is its name in errors. */
-function changingFile(what: string, path: string): ChangingFile<string> {
+/**
+ * A file that is replaced while the agent runs: a mounted secret, a renewed certificate. `what` is its name in errors.
+ * Throws if it is not accessible.
+ */
+function changingFile(what: string, path: string) {
   let read: string | undefined;
 
   /** Follows links, because a mounted secret is one: a rotation changes the directory behind the name. */
@@ -56,13 +47,13 @@ function changingFile(what: string, path: string): ChangingFile<string> {
 
   return {
     // The identity is read first: a change in between is then read twice and never missed.
-    read: async () => {
+    read: async (): Promise<string> => {
       const before = await identity();
       const content = await readFile(path, "utf8").catch(unreadable);
       read = before;
       return content;
     },
-    hasChanged: async () => (await identity()) !== read,
+    hasChanged: async (): Promise<boolean> => (await identity()) !== read,
   };
 }
 

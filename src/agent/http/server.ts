@@ -1,11 +1,12 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { SecureContextOptions } from "node:tls";
 import { pause } from "../../host/poll.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
 import type { Watched } from "../state/store.ts";
-import { type Certificate, certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
+import { certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { answer, builtPage, type StatusPage } from "./routes.ts";
@@ -86,7 +87,7 @@ const WHY_NOT: Readonly<Record<string, string>> = {
   ENOTFOUND: "the name is unknown. Give an address instead",
 };
 
-function createHttpServer(handler: RequestListener, certificate?: Certificate): Server {
+function createHttpServer(handler: RequestListener, certificate?: SecureContextOptions): Server {
   const server: Server =
     certificate === undefined ? createServer(LIMITS, handler) : createTlsServer({ ...LIMITS, ...certificate }, handler);
   server.maxConnections = MAX_CONNECTIONS;

@@ -54,13 +54,6 @@ const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 /** Each window opens at least once a week; daylight saving may skip one opening and adds an iteration or two. */
 const MAX_HOPS = 20;
 
-interface LocalTime {
-  /** 0 is Sunday. */
-  readonly day: number;
-  /** Minutes after midnight on the wall clock of the zone. */
-  readonly minute: number;
-}
-
 /**
  * 0 within a window, or without any; else the time until the next one opens. Whether one is open is always exact; in
  * the night with a repeated hour, its second opening is not predicted, but every scan checks again.
@@ -90,7 +83,10 @@ function minutesUntil(target: number, minute: number): number {
   return ahead === 0 ? DAY_MINUTES : ahead;
 }
 
-function isWithin({ days, fromMinute, toMinute }: MaintenanceWindow, { day, minute }: LocalTime): boolean {
+function isWithin(
+  { days, fromMinute, toMinute }: MaintenanceWindow,
+  { day, minute }: ReturnType<typeof localTime>,
+): boolean {
   const isOn = (which: number): boolean => days.length === 0 || days.includes(which);
   if (fromMinute < toMinute) return isOn(day) && minute >= fromMinute && minute < toMinute;
   // Across midnight: the hours after it belong to the day on which it opened.
@@ -99,7 +95,7 @@ function isWithin({ days, fromMinute, toMinute }: MaintenanceWindow, { day, minu
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-function localTime(at: Date, timeZone: string): LocalTime {
+function localTime(at: Date, timeZone: string) {
   let format = formats.get(timeZone);
   if (format === undefined) {
     format = new Intl.DateTimeFormat("en-US", {
@@ -113,7 +109,9 @@ function localTime(at: Date, timeZone: string): LocalTime {
   }
   const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, value]));
   return {
+    /** 0 is Sunday. */
     day: DAYS.indexOf(parts.get("weekday") ?? ""),
+    /** Minutes after midnight on the wall clock of the zone. */
     minute: Number(parts.get("hour")) * 60 + Number(parts.get("minute")),
   };
 }

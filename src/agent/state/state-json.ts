@@ -43,20 +43,16 @@ export function runsOf(timeline: readonly TimelinePoint[]): readonly TimelineRun
   for (const point of timeline) {
     const last = runs.at(-1);
     if (last === undefined || !goesOn(last, point)) runs.push(point);
-    else runs[runs.length - 1] = { ...last, minutes: minutesOf(last) + 1 };
+    else runs[runs.length - 1] = { ...last, minutes: (last.minutes ?? 1) + 1 };
   }
   return runs;
 }
 
 /** A minute with events is not merged. */
 function goesOn(run: TimelineRun, point: TimelinePoint): boolean {
-  const end = run.minute + minutesOf(run) * MINUTE_S;
+  const end = run.minute + (run.minutes ?? 1) * MINUTE_S;
   const isAlike = point.ghosts === run.ghosts && point.unknown === run.unknown;
   return point.minute === end && isAlike && isUneventful(run) && isUneventful(point);
-}
-
-function minutesOf({ minutes = 1 }: TimelineRun): number {
-  return minutes;
 }
 
 function isUneventful({ healed, failed, crashRestarts, kernelStalls }: TimelinePoint): boolean {

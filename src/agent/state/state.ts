@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import { isFailing } from "../../evidence/pending.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
 
@@ -209,18 +210,20 @@ export interface PauseReason {
   readonly message: string;
 }
 
-export interface TimelinePoint {
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+export const TimelinePoint = v.object({
   /** Start of its minute, Unix seconds. */
-  readonly minute: number;
+  minute: count,
   /** The maximum; 0 and without meaning if it is unknown. */
-  readonly ghosts: number;
+  ghosts: count,
   /** No scan of this minute could determine the ghosts. */
-  readonly unknown?: true;
-  readonly healed: number;
-  readonly failed: number;
-  readonly crashRestarts: number;
-  readonly kernelStalls: number;
-}
+  unknown: v.exactOptional(v.literal(true)),
+  healed: count,
+  failed: count,
+  crashRestarts: count,
+  kernelStalls: count,
+});
+export type TimelinePoint = Readonly<v.InferOutput<typeof TimelinePoint>>;
 
 /** Events published beside the state, for histograms, Kubernetes events and logs. */
 export type AgentEvent =

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
 import { readStateDocument } from "../../heal/state/state-dir.ts";
 import { keepFile, type StatePlace, writeStateFile } from "./kept-file.ts";
-import type { TimelinePoint } from "./state.ts";
+import { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 
 /** What one moment adds to its minute. */
@@ -70,30 +70,17 @@ function emptyPoint(minute: number): TimelinePoint {
   return { minute, ghosts: 0, healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0 };
 }
 
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const TimelineFile = v.object({
   apiVersion: v.literal("unghost.dev/v1"),
   kind: v.literal("Timeline"),
-  points: v.array(
-    v.object({
-      minute: count,
-      ghosts: count,
-      unknown: v.exactOptional(v.literal(true)),
-      healed: count,
-      failed: count,
-      crashRestarts: count,
-      kernelStalls: count,
-    }),
-  ),
+  points: v.array(TimelinePoint),
 });
 
-export type ReadTimeline =
-  | { readonly points: readonly TimelinePoint[] }
-  /** What is wrong with the file. It will be written again. */
-  | { readonly problem: string };
-
-/** The last day's timeline of the previous agent. */
-export function readTimeline(stateDir: string, now: Date): ReadTimeline {
+/** The last day's timeline of the previous agent, or what is wrong with its file, which will be written again. */
+export function readTimeline(
+  stateDir: string,
+  now: Date,
+): { readonly points: readonly TimelinePoint[] } | { readonly problem: string } {
   const path = join(stateDir, "timeline.json");
   const document = readStateDocument(path, TimelineFile);
   if (document.kind === "none") return { points: [] };

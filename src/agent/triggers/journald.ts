@@ -4,16 +4,9 @@ import { describeEnd, outputEnded, startChild } from "../../host/child.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { pause } from "../../host/poll.ts";
 import { journaldDirectory } from "../../node/journald.ts";
-import type { HintSource, OnHint } from "./triggers.ts";
+import type { TriggersOptions } from "./triggers.ts";
 
-interface JournalOptions {
-  readonly hostRoot: string;
-  readonly onHint: OnHint;
-  /** Why journald is not followed, or not for a while. Called once per reason. */
-  readonly warn: (message: string, detail: string) => void;
-  /** Following has ended with an unexpected error. */
-  readonly onLost: (error: unknown) => void;
-}
+type JournalOptions = Pick<TriggersOptions, "hostRoot" | "onHint" | "warn" | "onLost">;
 
 /**
  * journalctl filters most lines of a healthy node, because each line that wakes the agent costs 0.2 ms. A lower-case
@@ -30,7 +23,7 @@ const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 
 /** Follows the journal of systemd units, if there is one. */
-export function followJournald({ warn, onLost, ...options }: JournalOptions): HintSource {
+export function followJournald({ warn, onLost, ...options }: JournalOptions) {
   let followed = "";
   let stop = new AbortController();
   let reported: string | undefined;
@@ -39,14 +32,14 @@ export function followJournald({ warn, onLost, ...options }: JournalOptions): Hi
     reported = reason;
   };
   return {
-    refresh: (units) => {
+    refresh: (units: readonly string[]): void => {
       if (units.join() === followed) return;
       followed = units.join();
       stop.abort();
       stop = new AbortController();
       followUnits(units, { ...options, report, signal: stop.signal }).catch(onLost);
     },
-    close: () => stop.abort(),
+    close: (): void => stop.abort(),
   };
 }
 

@@ -5,14 +5,9 @@ import { answersCri, type CriClient, openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { TaskExit } from "../../runtime/gen/containerd/events.ts";
 import { ContainerEventType } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { OnHint } from "./triggers.ts";
+import type { OnHint, TriggersOptions } from "./triggers.ts";
 
-export interface RuntimeEventsOptions {
-  /** The current socket of the runtime; undefined while none is found. */
-  readonly findSocket: () => Promise<string | undefined>;
-  readonly onHint: OnHint;
-  readonly signal: AbortSignal;
-}
+type RuntimeEventsOptions = Pick<TriggersOptions, "findSocket" | "onHint"> & { readonly signal: AbortSignal };
 
 /** Retry interval for a runtime that is down. A stat and a refused connection are cheap. */
 const RETRY_MS = 250;

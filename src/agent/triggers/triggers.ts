@@ -9,9 +9,10 @@ import type { Snapshot } from "../../node/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { followRuntime } from "./runtime-events.ts";
 
-interface TriggersOptions {
+export interface TriggersOptions {
   readonly hostRoot: string;
   readonly cniCacheDir: string;
+  /** The current socket of the runtime; undefined while none is found. */
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
   /** What is unavailable to a trigger, and why. */
@@ -23,7 +24,8 @@ interface TriggersOptions {
 /** All sources of hints on the node itself. */
 export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions) {
   const stop = new AbortController();
-  const directories = directoryHints(onHint);
+  // A directory that cannot be watched gives no hints: the periodic scan covers it.
+  const directories = watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
   const logs = watchLogFiles(onHint);
   const journal = followJournald({ hostRoot: where.hostRoot, onHint, warn, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
@@ -49,11 +51,6 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   };
 }
 
-/** A directory that cannot be watched gives no hints: the periodic scan covers it. */
-export function directoryHints(onHint: OnHint): HintSource {
-  return watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
-}
-
 /**
  * A possible change of the node. A trigger only hints that a scan is due; the scan decides. So no trigger needs to be
  * complete or correct, and all of them are optional.
@@ -67,13 +64,6 @@ export interface Hint {
 
 export type OnHint = (hint: Hint) => void;
 
-/** Follows directories that may not exist yet, files, or units. */
-export interface HintSource {
-  /** Sets what to follow. Cheap: called after every scan. */
-  refresh(followed: readonly string[]): void;
-  close(): void;
-}
-
 interface Position {
   readonly identity: string;
   readonly size: number;
@@ -85,7 +75,7 @@ const EVERY_MS = 1000;
 const MAX_BYTES = 64 * 1024;
 
 /** Follows logs that are their own files. */
-export function watchLogFiles(onHint: OnHint): HintSource {
+export function watchLogFiles(onHint: OnHint) {
   const positions = new Map<string, Position | undefined>();
 
   function check(path: string): void {
@@ -103,7 +93,8 @@ export function watchLogFiles(onHint: OnHint): HintSource {
   }, EVERY_MS);
   timer.unref();
   return {
-    refresh: (paths) => {
+    /** Sets what to follow. Cheap: called after every scan. */
+    refresh: (paths: readonly string[]): void => {
       for (const path of positions.keys()) {
         if (!paths.includes(path)) positions.delete(path);
       }
@@ -111,17 +102,14 @@ export function watchLogFiles(onHint: OnHint): HintSource {
         if (!positions.has(path)) check(path);
       }
     },
-    close: () => clearInterval(timer),
+    close: (): void => clearInterval(timer),
   };
 }
 
 const NOTHING = { now: undefined, text: "" } as const;
 
 /** The content since the position; a replaced or truncated file is new from its start. */
-function readNew(
-  path: string,
-  before: Position | undefined,
-): { readonly now: Position | undefined; readonly text: string } {
+function readNew(path: string, before: Position | undefined) {
   let fd: number;
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

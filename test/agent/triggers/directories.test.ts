@@ -1,13 +1,13 @@
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { directoryHints, type HintSource } from "../../../src/agent/triggers/triggers.ts";
+import { type DirectoryWatch, watchDirectories } from "../../../src/durable/directory-watch.ts";
 import { tempDir } from "../../node/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
-function watching(): { readonly watch: HintSource; readonly seen: Hints; readonly dir: string } {
+function watching(): { readonly watch: DirectoryWatch; readonly seen: Hints; readonly dir: string } {
   const seen = hints();
-  const watch = directoryHints(seen.onHint);
+  const watch = watchDirectories((dir) => seen.onHint({ from: dir, urgency: "soon" }));
   onTestFinished(() => watch.close());
   return { watch, seen, dir: join(tempDir(), "results") };
 }

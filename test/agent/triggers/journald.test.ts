@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { until } from "../../../lab/poll.ts";
 import { followJournald } from "../../../src/agent/triggers/journald.ts";
-import type { HintSource } from "../../../src/agent/triggers/triggers.ts";
 import { tempDir } from "../../node/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
@@ -12,7 +11,7 @@ const TROUBLE = 'level=error msg="StopPodSandbox for \\"abc\\" failed" error="fa
 const UNITS = ["k3s", "k3s-agent"];
 
 interface Followed {
-  readonly watch: HintSource;
+  readonly watch: ReturnType<typeof followJournald>;
   readonly seen: Hints;
   readonly warnings: readonly string[];
   readonly root: string;
