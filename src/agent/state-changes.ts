@@ -118,18 +118,17 @@ function verdictChange(before: NodeReport | undefined, report: NodeReport): read
 
 /** Each finding's new standing. Only changes are published: an unchanged wait is not repeated at every scan. */
 export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Stand>): Change {
-  const events = state.sightings.flatMap((before): readonly AgentEvent[] => {
+  const events: AgentEvent[] = [];
+  const sightings = state.sightings.map((before) => {
     const stand = stands.get(before.finding.id);
-    if (stand === undefined || isSameStanding(before, stand)) return [];
+    if (stand === undefined) return before;
     const { standing, attempts, refusal } = stand;
     const sighting = { ...before, standing, attempts };
-    if (standing.kind === "given-up") return [{ kind: "given-up", sighting }];
-    if (refusal === undefined || !("message" in standing)) return [];
-    return [{ kind: "refused", reason: refusal, message: standing.message, sighting }];
-  });
-  const sightings = state.sightings.map((sighting) => {
-    const { standing, attempts } = stands.get(sighting.finding.id) ?? sighting;
-    return { ...sighting, standing, attempts };
+    if (isSameStanding(before, stand)) return sighting;
+    if (standing.kind === "given-up") events.push({ kind: "given-up", sighting });
+    else if (refusal !== undefined && "message" in standing)
+      events.push({ kind: "refused", reason: refusal, message: standing.message, sighting });
+    return sighting;
   });
   return counted({ ...state, sightings }, events);
 }

@@ -13,10 +13,6 @@ export interface Publisher {
   write(api: Api): Promise<void>;
 }
 
-interface ConditionPublisherOptions extends ClusterUse {
-  readonly wanted: () => Condition | undefined;
-}
-
 interface Published {
   readonly standing: StandingCondition;
   /** By the clock. */
@@ -37,8 +33,10 @@ const SETTLE_MS = 2000;
  * 4. A failed write is retried with a growing back-off (by the exporter).
  * 5. A restart changes nothing: the existing condition is read before the first write.
  */
-export function conditionPublisher({ nodeName, timing, wanted }: ConditionPublisherOptions): Publisher {
-  const { clock, now, random } = timing;
+export function conditionPublisher(
+  { nodeName, timing: { clock, now, random } }: ClusterUse,
+  wanted: () => Condition | undefined,
+): Publisher {
   let published: Published | "nothing" | "unread" = "unread";
   let differsSinceMs: number | undefined;
 

@@ -1,6 +1,7 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
+import { podWords } from "../../report/pending.ts";
 import { count } from "../../report/words.ts";
 import type { AgentState, ScanState, Sighting } from "../state/state.ts";
 
@@ -81,7 +82,7 @@ const MAX_PODS = 3;
 /** What fails and for which pods; without ages, which would change it with every scan. */
 export function degradedMessage({ pending = [], podCreation }: NodeReport): string {
   const failing = pending.filter(isFailing);
-  const pods = [...new Set(failing.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
+  const pods = [...new Set(failing.flatMap(({ pod }) => pod ?? []).map(podWords))];
   const more = pods.length > MAX_PODS ? ` and ${pods.length - MAX_PODS} more` : "";
   const [last] = failing.flatMap(({ reported }) => reported);
   const parts = [
@@ -107,13 +108,10 @@ function byReason(pending: readonly ReportedPending[]): string {
 
 /** The most frequent classes first, then by name, so that the text is deterministic. */
 export function byClass(found: readonly { readonly finding: { readonly class: string } }[]): string {
-  const groups = [...Map.groupBy(found, ({ finding }) => finding.class)].map(([id, group]) => ({
-    id,
-    size: group.length,
-  }));
-  const sorted = groups.toSorted((one, other) => other.size - one.size || (one.id < other.id ? -1 : 1));
-  const named = sorted.slice(0, MAX_CLASSES).map(({ id, size }) => `${size} ${id}`);
-  const others = sorted.slice(MAX_CLASSES).reduce((sum, { size }) => sum + size, 0);
+  const groups = [...Map.groupBy(found, ({ finding }) => finding.class)];
+  const sorted = groups.toSorted(([a, some], [b, more]) => more.length - some.length || (a < b ? -1 : 1));
+  const named = sorted.slice(0, MAX_CLASSES).map(([id, { length }]) => `${length} ${id}`);
+  const others = sorted.slice(MAX_CLASSES).flatMap(([, group]) => group).length;
   return [...named, ...(others === 0 ? [] : [`${others} others`])].join(", ");
 }
 
@@ -124,7 +122,7 @@ function worst(sightings: readonly Sighting[]): string | undefined {
   const named = sightings.flatMap(({ finding }) => {
     const [blocked] = finding.blocks;
     const { pod } = finding.subject;
-    const words = blocked === undefined ? pod && `such as ${pod.namespace}/${pod.name}` : `blocked: ${blocked}`;
+    const words = blocked === undefined ? pod && `such as ${podWords(pod)}` : `blocked: ${blocked}`;
     const rank = SEVERITIES.indexOf(finding.severity) + (blocked === undefined ? SEVERITIES.length : 0);
     return words === undefined ? [] : [{ words, rank }];
   });

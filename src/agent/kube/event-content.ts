@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { classById } from "../../classes/index.ts";
 import { printable } from "../../host/text.ts";
+import { podWords } from "../../report/pending.ts";
 import { count, fullStop, sentence } from "../../report/words.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state/state.ts";
 import { apiTime, byClass, degradedMessage } from "./condition.ts";
 
-type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
+type EventReason = keyof typeof WORDS;
 
 type EventPod = NonNullable<HealRecord["pod"]>;
 
@@ -99,29 +100,29 @@ export function draftsOf(changes: readonly PublishedChange[], mayNamePods: boole
   });
 }
 
-const WORDS: Readonly<Record<EventReason, string>> = {
+const WORDS = {
   PodsBlocked: "blocked",
   GhostDetected: "detected",
   GhostHealed: "healed",
   GhostHealFailed: "not healed",
   GhostHealRefused: "left alone",
-};
+} as const;
 
 function nodeDraft(group: readonly PublishedChange[], classId: string): Draft {
   const [first] = group;
   if (first === undefined) throw new Error("a group has at least one member");
   const { reason } = first;
-  const message = group.length === 1 ? aloneInWords(first) : togetherInWords(group, reason);
+  const { class: ofClass, message: alone, pod } = first;
+  const message =
+    group.length > 1
+      ? togetherInWords(group, reason)
+      : `${ofClass}${pod === undefined ? "" : ` of ${podWords(pod)}`}: ${alone}`;
   return { reason, class: classId, message, count: group.length };
 }
 
-function aloneInWords({ class: classId, message, pod }: PublishedChange): string {
-  return `${classId}${pod === undefined ? "" : ` of ${pod.namespace}/${pod.name}`}: ${message}`;
-}
-
 function togetherInWords(group: readonly PublishedChange[], reason: EventReason): string {
-  const pods = [...new Set(group.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
-  const named = pods.toSorted().slice(0, MAX_NAMED).join(", ");
+  const pods = new Set(group.flatMap(({ pod }) => pod ?? []).map(podWords));
+  const named = [...pods].toSorted().slice(0, MAX_NAMED).join(", ");
   const such = named === "" ? "" : `; such as ${named}`;
   return `${count(group.length, "ghost")} ${WORDS[reason]}: ${byClass(group.map((finding) => ({ finding })))}${such}`;
 }
@@ -134,10 +135,7 @@ const LONGEST_NAME = 253;
 /** The namespace for events of objects without one. */
 const NODE_EVENTS = "default";
 
-export interface EventPlace {
-  readonly namespace: string;
-  readonly name: string;
-}
+export type EventPlace = ReturnType<typeof eventPlace>;
 
 interface EventTimes {
   readonly firstAt: Date;
@@ -146,7 +144,7 @@ interface EventTimes {
 }
 
 /** The same for the same reason, object and class, also after a restart: so there is one of them. */
-export function eventPlace({ reason, class: classId, pod }: Draft, node: string): EventPlace {
+export function eventPlace({ reason, class: classId, pod }: Draft, node: string) {
   const about = pod ?? { namespace: NODE_EVENTS, name: node, uid: "" };
   const identity = [reason, classId, about.namespace, about.name, about.uid].join("\n");
   const hash = createHash("sha256").update(identity).digest("hex").slice(0, 16);

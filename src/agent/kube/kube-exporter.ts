@@ -7,10 +7,6 @@ import { conditionOf } from "./condition.ts";
 import { conditionPublisher, type Publisher } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";
 
-interface KubeExporterOptions extends ClusterUse {
-  readonly watched: Watched;
-}
-
 /** Often enough to notice that scans have stopped. */
 const LONGEST_SLEEP_MS = 60_000;
 const REQUEST_MS = 5000;
@@ -19,12 +15,12 @@ const REQUEST_MS = 5000;
  * Shows the agent's state to the cluster: the node's condition, and events. It only listens; whatever the API does, the
  * loop that heals neither waits for it nor is affected by it.
  */
-export function openKubeExporter(options: KubeExporterOptions): { close(): Promise<void> } {
+export function openKubeExporter(options: ClusterUse & { readonly watched: Watched }): { close(): Promise<void> } {
   const { watched, timing, warn } = options;
   const wanted = () => conditionOf(watched.state(), timing.clock());
   const events = eventRecorder(options);
   const publishers = [
-    retried("publishing the node condition", conditionPublisher({ ...options, wanted }), options),
+    retried("publishing the node condition", conditionPublisher(options, wanted), options),
     retried("writing events", events, options),
   ];
   let isOurs = false;

@@ -2,6 +2,7 @@ import { open, rename } from "node:fs/promises";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { unlinkIfThere } from "../../heal/state/durable-files.ts";
 import { describeError } from "../../host/source.ts";
+import type { AgentServerOptions } from "../http/server.ts";
 import { keepFile } from "../state/kept-file.ts";
 import type { AgentEvent } from "../state/state.ts";
 import type { Watched } from "../state/store.ts";
@@ -12,8 +13,6 @@ export type AgentMetrics = ReturnType<typeof agentMetrics>;
 interface AgentMetricsOptions {
   /** The agent's own memory and CPU. Not for node_exporter, which has metrics of the same names. */
   readonly process: boolean;
-  /** performance.now(), the clock of `firstSeenMs` in the state. */
-  readonly nowMs?: () => number;
 }
 
 const SCAN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -23,23 +22,13 @@ const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 /** The agent's state in Prometheus' words, in its own registry. */
 export function agentMetrics(store: Watched, options: AgentMetricsOptions) {
   const registry = new Registry();
-  const nowMs = options.nowMs ?? (() => performance.now());
   const metrics = options.process ? [...STATE_METRICS, ...PROCESS_METRICS] : STATE_METRICS;
-  for (const metric of metrics) register(registry, metric, () => metric.samples(store.state(), nowMs()));
+  for (const metric of metrics) register(registry, metric, () => metric.samples(store.state(), performance.now()));
   const scans = histogram(registry, "unghost_scan_duration_seconds", "How long scans take.", SCAN_BUCKETS);
-  const heals = histogram(
-    registry,
-    "unghost_heal_duration_seconds",
-    "How long healing actions take, whatever their result.",
-    HEAL_BUCKETS,
-  );
-
-  const syncs = histogram(
-    registry,
-    "unghost_cni_sync_seconds",
-    "From the notice that a CNI plugin changed a file until the file is on disk.",
-    SYNC_BUCKETS,
-  );
+  const healing = "How long healing actions take, whatever their result.";
+  const heals = histogram(registry, "unghost_heal_duration_seconds", healing, HEAL_BUCKETS);
+  const syncing = "From the notice that a CNI plugin changed a file until the file is on disk.";
+  const syncs = histogram(registry, "unghost_cni_sync_seconds", syncing, SYNC_BUCKETS);
 
   function observe(event: AgentEvent): void {
     if (event.kind === "scanned") scans.observe(event.seconds);
@@ -95,12 +84,9 @@ const PROCESS_METRICS: readonly StateMetric[] = [
   ),
 ];
 
-export interface TextfileOptions {
-  readonly store: Watched;
+export interface TextfileOptions extends Pick<AgentServerOptions, "store" | "warn"> {
   /** In the directory of node_exporter's textfile collector. */
   readonly path: string;
-  /** Called for a failure when it starts or changes. */
-  readonly warn: (message: string, detail: string) => void;
   /** The minimum interval between two writes; 15 s by default, about the usual scrape interval. */
   readonly everyMs?: number;
 }

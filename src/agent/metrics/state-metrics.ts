@@ -151,7 +151,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
       CACHE_KINDS.flatMap((kind) =>
         CACHE_STATES.map((state) => ({
           labels: { kind, state },
-          value: sum(scan?.counts.cacheFiles.filter((file) => file.kind === kind && file.state === state) ?? []),
+          value: scan?.counts.cacheFiles.find((file) => file.kind === kind && file.state === state)?.count ?? 0,
         })),
       ),
   }),
@@ -195,10 +195,6 @@ export const STATE_METRICS: readonly StateMetric[] = [
     samples: ({ version }) => [{ labels: { version }, value: 1 }],
   }),
 ];
-
-function sum(counts: readonly { readonly count: number }[]): number {
-  return counts.reduce((total, { count }) => total + count, 0);
-}
 
 function blockedPods(report: NodeReport | undefined): number {
   const ofFindings = (report?.findings ?? []).flatMap((finding) => finding.blockedPods ?? []);

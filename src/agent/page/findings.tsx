@@ -91,13 +91,8 @@ function ClassGroup({ group, startsOpen }: { readonly group: Group; readonly sta
   );
 }
 
-interface FindingProps {
-  readonly sighting: WireSighting;
-  readonly startsOpen: boolean;
-}
-
 /** One finding: what it is, what is done about it, and what proves it. */
-export function Finding({ sighting, startsOpen }: FindingProps) {
+function Finding({ sighting, startsOpen }: { readonly sighting: WireSighting; readonly startsOpen: boolean }) {
   const { finding, standing, attempts, firstSeenAt } = sighting;
   const summary = (
     <div class="line">

@@ -68,12 +68,7 @@ export class AttemptBook {
       const { finding } = action;
       const since = nowMs - rememberedMs(policy.classes.get(finding.class));
       const before = this.#entries.get(finding.id)?.attempts.filter((attempt) => mayMatter(attempt, since)) ?? [];
-      const attempt = {
-        atMs: nowMs,
-        outcome,
-        reason: reason?.slice(0, LONGEST_REASON),
-      };
-      put(this.#entries, finding, [...before, { ...attempt, subject: subjectIdentity(finding) }]);
+      put(this.#entries, finding, before, { atMs: nowMs, outcome, reason: reason?.slice(0, LONGEST_REASON) });
     }
     this.#forgetOld(policy, nowMs);
     this.#onChange();
@@ -85,7 +80,7 @@ export class AttemptBook {
     const end = { atMs: nowMs, outcome: "interrupted", reason: "unghost was ended in the middle of it" } as const;
     for (const finding of this.#underWay) {
       const before = entries.get(finding.id)?.attempts ?? [];
-      put(entries, finding, [...before, { ...end, subject: subjectIdentity(finding) }]);
+      put(entries, finding, before, end);
     }
     return entries;
   }
@@ -101,9 +96,15 @@ export class AttemptBook {
 }
 
 /** Removed first, so that the map stays in the order of the last attempt. */
-function put(entries: Map<string, LedgerEntry>, { id, class: classId }: Finding, attempts: readonly Attempt[]): void {
-  entries.delete(id);
-  entries.set(id, { class: classId, attempts: attempts.slice(-MAX_ATTEMPTS) });
+function put(
+  entries: Map<string, LedgerEntry>,
+  finding: Finding,
+  before: readonly Attempt[],
+  last: Omit<Attempt, "subject">,
+): void {
+  const attempts = [...before, { ...last, subject: subjectIdentity(finding) }].slice(-MAX_ATTEMPTS);
+  entries.delete(finding.id);
+  entries.set(finding.id, { class: finding.class, attempts });
 }
 
 /** Neither budget nor cool-down needs older ones. */
@@ -111,7 +112,7 @@ function rememberedMs(policy: ClassPolicy | undefined): number {
   return Math.max(policy?.attemptsWithinMs ?? 0, policy?.coolDownMs ?? 0, LONGEST_COOL_DOWN_MS);
 }
 
-/** A skipped attempt delays the next one, and has no effect once there is one. */
+/** A skipped attempt was stopped by our own brake before any change: it only delays the next one. */
 function mayMatter({ atMs, outcome }: Attempt, since: number): boolean {
   return outcome !== "skipped" && atMs > since;
 }
@@ -125,11 +126,8 @@ export function countedAttempts(
 ): readonly Attempt[] {
   if (entry === undefined) return [];
   const subject = subjectIdentity(finding);
-  return entry.attempts.filter(
-    // A skipped attempt was stopped by our own brake before any change.
-    (attempt) =>
-      attempt.outcome !== "skipped" && attempt.subject === subject && attempt.atMs > nowMs - attemptsWithinMs,
-  );
+  const since = nowMs - attemptsWithinMs;
+  return entry.attempts.filter((attempt) => attempt.subject === subject && mayMatter(attempt, since));
 }
 
 /**

@@ -97,10 +97,13 @@ async function followUntilItEnds(
   child.stderr?.on("data", (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(0, LONGEST_COMPLAINT);
   });
-  const flood = floodMeter();
+  let second = { sinceMs: 0, bytes: 0 };
   child.stdout?.on("data", (chunk: Buffer) => {
     if (isStopped) return;
-    const isFlood = flood(chunk.length);
+    const now = performance.now();
+    if (now - second.sinceMs > SECOND_MS) second = { sinceMs: now, bytes: 0 };
+    second.bytes += chunk.length;
+    const isFlood = second.bytes > MAX_BYTES;
     if (isFlood) {
       complaint = "it is flooded";
       stop();
@@ -119,19 +122,4 @@ async function followUntilItEnds(
   } finally {
     signal.removeEventListener("abort", stop);
   }
-}
-
-/** Whether this many more bytes exceed the limit of the current second. */
-function floodMeter(): (bytes: number) => boolean {
-  let sinceMs = 0;
-  let sum = 0;
-  return (bytes) => {
-    const now = performance.now();
-    if (now - sinceMs > SECOND_MS) {
-      sinceMs = now;
-      sum = 0;
-    }
-    sum += bytes;
-    return sum > MAX_BYTES;
-  };
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { agentMetrics } from "../../../src/agent/metrics/agent-metrics.ts";
 import { type AgentEvent, type AgentState, type HealRecord, REFUSAL_REASONS } from "../../../src/agent/state/state.ts";
 import { openStore } from "../../../src/agent/state/store.ts";
@@ -42,9 +42,10 @@ const CONTRACT = [
 
 async function rendered(state: AgentState, events: readonly AgentEvent[] = []): Promise<string> {
   const store = openStore(state);
-  const metrics = agentMetrics(store, { process: false, nowMs: () => 60_000 });
+  const metrics = agentMetrics(store, { process: false });
   for (const event of events) store.publish(event);
-  return metrics.render();
+  const clock = vi.spyOn(performance, "now").mockReturnValue(60_000);
+  return await metrics.render().finally(() => clock.mockRestore());
 }
 
 async function series(state: AgentState, events: readonly AgentEvent[] = []): Promise<ReadonlyMap<string, number>> {
