@@ -41,7 +41,7 @@ interface AgentOptions {
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "lockWaitMs">;
   readonly concurrency: number;
-  readonly exporters: Omit<ExportersOptions, "store" | "readyWithinMs" | "onListening" | "warn">;
+  readonly exporters: Pick<ExportersOptions, "listen" | "tls" | "tokenFile" | "textfile">;
   readonly interruption: Interruption;
 }
 
@@ -214,17 +214,16 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
 export function healPolicyOf({ classes, recreatePods }: AgentPolicy, asked: DiagnosisPolicy): HealPolicy {
   const inMode = (wanted: ClassMode): readonly string[] =>
     [...classes].filter(([, { mode }]) => mode === wanted).map(([id]) => id);
+  function isConsented(id: string): boolean {
+    const failureClass = classById(id);
+    if (failureClass?.deletesPodWithConsent === true) return recreatePods;
+    return failureClass?.treatment.mode === "attended";
+  }
   return {
     ...asked,
     skip: [...asked.skip, ...inMode("off")],
     allDead: false,
     cap: Number.POSITIVE_INFINITY,
-    consented: new Set(inMode("heal").filter((id) => isConsented(id, recreatePods))),
+    consented: new Set(inMode("heal").filter(isConsented)),
   };
-}
-
-function isConsented(id: string, recreatePods: boolean): boolean {
-  const failureClass = classById(id);
-  if (failureClass?.deletesPodWithConsent === true) return recreatePods;
-  return failureClass?.treatment.mode === "attended";
 }

@@ -17,17 +17,22 @@ const MAX_BYTES = 256 * 1024;
 const WRITE_EVERY_MS = 5000;
 
 const duration = v.pipe(v.number(), v.finite(), v.minValue(0));
+/** A time that another process can interpret, in this boot or in a later one. */
+const Stamp = v.object({
+  at: v.pipe(
+    v.string(),
+    v.transform((text) => new Date(text)),
+    v.date(),
+  ),
+  /** Missing if the node's /proc is unreadable. */
+  boot: v.optional(v.object({ id: v.string(), uptimeSeconds: duration })),
+});
+export type Stamp = Readonly<v.InferOutput<typeof Stamp>>;
+
 const AttemptsFile = v.object({
   apiVersion: v.literal("unghost.dev/v1"),
   kind: v.literal("Attempts"),
-  written: v.object({
-    at: v.pipe(
-      v.string(),
-      v.transform((text) => new Date(text)),
-      v.date(),
-    ),
-    boot: v.optional(v.object({ id: v.string(), uptimeSeconds: duration })),
-  }),
+  written: Stamp,
   subjects: v.array(
     v.object({
       finding: v.string(),
@@ -114,13 +119,6 @@ function newestWithin(bytes: number, ledger: Ledger, nowMs: number): readonly st
     lines.push(line);
   }
   return lines.toReversed();
-}
-
-/** A time that another process can interpret, in this boot or in a later one. */
-export interface Stamp {
-  readonly at: Date;
-  /** Missing if the node's /proc is unreadable. */
-  readonly boot?: { readonly id: string; readonly uptimeSeconds: number } | undefined;
 }
 
 export function stampNow(hostRoot: string): Stamp {

@@ -57,15 +57,10 @@ function changingFile(what: string, path: string) {
   };
 }
 
-export type Access =
-  | { readonly kind: "granted" }
-  | { readonly kind: "denied" }
-  | { readonly kind: "closed"; readonly message: string };
+/** Checks an Authorization header. `closed`: why nothing can be checked. */
+export type Gate = (authorization: string | undefined) => Promise<"granted" | "denied" | { readonly closed: string }>;
 
-/** Checks an Authorization header. */
-export type Gate = (authorization: string | undefined) => Promise<Access>;
-
-export const OPEN_GATE: Gate = () => Promise.resolve({ kind: "granted" });
+export const OPEN_GATE: Gate = () => Promise.resolve("granted");
 
 /**
  * Accepts the token in a file, which is read again when it changes, because a mounted secret is rotated in place.
@@ -81,10 +76,10 @@ export async function tokenGate(path: string): Promise<Gate> {
       if (await file.hasChanged()) token = tokenIn(path, await file.read());
     } catch (error) {
       // Without the file it is unknown whether the old token is still valid.
-      return { kind: "closed", message: (error as Error).message };
+      return { closed: (error as Error).message };
     }
     const given = givenToken(authorization);
-    return given !== undefined && sameSecret(given, token) ? { kind: "granted" } : { kind: "denied" };
+    return given !== undefined && sameSecret(given, token) ? "granted" : "denied";
   };
 }
 

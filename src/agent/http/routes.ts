@@ -50,8 +50,8 @@ async function refusal(parts: RouteParts, request: IncomingMessage, path: string
   }
   if (path === "/healthz" || path === "/readyz") return undefined;
   const access = await parts.gate(request.headers.authorization);
-  if (access.kind === "granted") return undefined;
-  if (access.kind === "closed") return text(503, `Bearer token cannot be checked: ${access.message}`);
+  if (access === "granted") return undefined;
+  if (access !== "denied") return text(503, `Bearer token cannot be checked: ${access.closed}`);
   return { ...text(401, "Bearer token required."), headers: { "www-authenticate": CHALLENGES } };
 }
 

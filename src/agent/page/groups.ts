@@ -2,18 +2,14 @@ import { podWords } from "../../report/pending.ts";
 import { count, naturalOrder } from "../../report/words.ts";
 import type { WireSighting } from "./wire.ts";
 
-export interface Group {
-  readonly classId: string;
-  readonly sightings: readonly WireSighting[];
-  readonly severity: Severity;
-}
+export type Group = ReturnType<typeof groupsOf>[number];
 
 type Severity = WireSighting["finding"]["severity"];
 
 const WORST_FIRST: readonly Severity[] = ["critical", "warning", "info"];
 
 /** Findings by class: what is given up first, then the worst, then the most. */
-export function groupsOf(sightings: readonly WireSighting[]): readonly Group[] {
+export function groupsOf(sightings: readonly WireSighting[]) {
   const groups = [...Map.groupBy(sightings, ({ finding }) => finding.class)].map(([classId, members]) => ({
     classId,
     sightings: members.toSorted(

@@ -5,13 +5,7 @@ import type { TimelineRun } from "../state/state-json.ts";
 import { live } from "./live.ts";
 import { Definitions, Fold } from "./parts.tsx";
 import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords, pointsOf } from "./timeline.ts";
-
-const TIME = new Intl.DateTimeFormat(undefined, {
-  weekday: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  hour12: false,
-});
+import { DAY } from "./words.ts";
 
 export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
   const points = useMemo(() => pointsOf(runs), [runs]);
@@ -23,7 +17,7 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
       <h2 id="timeline">Last 24 hours</h2>
       <div class="card">
         <TimelineChart points={points} label={words} onPointed={setPointed} />
-        <p class="quiet">{at === undefined ? words : `${TIME.format(at.minute * 1000)}: ${minuteInWords(at)}.`}</p>
+        <p class="quiet">{at === undefined ? words : `${DAY.format(at.minute * 1000)}: ${minuteInWords(at)}.`}</p>
         <Fold class="hours" summary="Hour by hour">
           {() => <Hours points={points} />}
         </Fold>
@@ -35,7 +29,7 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
 function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
   const hours = hourLines(points, live().nodeClock / 1000);
   if (hours.length === 0) return <p class="quiet">No ghosts, heals or restarts in the last 24 hours.</p>;
-  return <Definitions rows={hours.map(({ start, words }) => ({ name: TIME.format(start * 1000), value: words }))} />;
+  return <Definitions rows={hours.map(({ start, words }) => ({ name: DAY.format(start * 1000), value: words }))} />;
 }
 
 interface TimelineChartProps {

@@ -24,7 +24,12 @@ const TIME = new Intl.DateTimeFormat(undefined, {
   second: "2-digit",
   hour12: false,
 });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit", hour12: false });
+export const DAY = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  hour12: false,
+});
 
 /** The time of day; with the day where it is not clear which one is meant. */
 export function timeOfDay(ms: number, nowMs: number): string {

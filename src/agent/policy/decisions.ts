@@ -111,35 +111,23 @@ function decideOne(action: PlannedAction, { now, policy, view, ledger, classPoli
   if (oldest !== undefined && counted.length >= classPolicy.attempts) {
     return answer(givenUp(finding.class, counted, classPolicy, oldest.atMs + classPolicy.attemptsWithinMs));
   }
+  const { minAgeMs, attempts } = classPolicy;
+  const treated =
+    counted.length === 0
+      ? "its healing was put off a short while ago"
+      : `it was treated a short while ago and is still there (attempt ${counted.length} of ${attempts})`;
+  // None of these messages counts down: otherwise a page, a condition or an event would change with every scan.
   const waits = [
-    ageWait(classPolicy, times.seenMs),
-    coolDownWait(coolDownEndsMs(entry, classPolicy), counted.length, classPolicy),
-    windowWait(now.ms + times.windowMs),
+    wait("min-age", `it is touched only when it has stood for ${inWords(minAgeMs)}`, times.seenMs + minAgeMs),
+    wait("cool-down", treated, coolDownEndsMs(entry, classPolicy) ?? 0),
+    wait("maintenance-window", "it is outside the maintenance windows", now.ms + times.windowMs),
   ].filter(({ dueAtMs }) => dueAtMs > now.ms);
   const [longest] = waits.toSorted((one, other) => other.dueAtMs - one.dueAtMs);
   return answer(longest ?? { kind: "run" });
 }
 
-type Wait = Extract<Decision, { kind: "waiting" }>;
-
-// None of these messages counts down: otherwise a page, a condition or an event would change with every scan.
-
-function ageWait({ minAgeMs }: ClassPolicy, seenMs: number): Wait {
-  const message = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
-  return { kind: "waiting", reason: "min-age", message, dueAtMs: seenMs + minAgeMs };
-}
-
-function coolDownWait(endsMs = 0, attempts: number, policy: ClassPolicy): Wait {
-  const message =
-    attempts === 0
-      ? "its healing was put off a short while ago"
-      : `it was treated a short while ago and is still there (attempt ${attempts} of ${policy.attempts})`;
-  return { kind: "waiting", reason: "cool-down", message, dueAtMs: endsMs };
-}
-
-function windowWait(opensMs: number): Wait {
-  const message = "it is outside the maintenance windows";
-  return { kind: "waiting", reason: "maintenance-window", message, dueAtMs: opensMs };
+function wait(why: RefusalReason, message: string, dueAtMs: number) {
+  return { kind: "waiting", reason: why, message, dueAtMs } as const;
 }
 
 function givenUp(classId: string, counted: readonly Attempt[], policy: ClassPolicy, dueAtMs: number): Decision {
@@ -169,8 +157,8 @@ function withCap(decided: readonly Decided[], cap: number, now: ClockReading): r
   const overCap = new Set(capped(runs, cap).overCap);
   if (overCap.size === 0) return decided;
   const message = `one healing touches ${cap} subjects at most; it is in the next one`;
-  const wait: Wait = { kind: "waiting", reason: "policy", message, dueAtMs: now.ms };
-  return decided.map((one) => (overCap.has(one.action) ? { ...one, decision: wait } : one));
+  const decision = wait("policy", message, now.ms);
+  return decided.map((one) => (overCap.has(one.action) ? { ...one, decision } : one));
 }
 
 function inWords(milliseconds: number): string {
@@ -183,7 +171,11 @@ const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 function namespaceOf({ subject }: Finding, view: Seen): string | undefined {
   const pod = podOf(subject);
   if (pod !== undefined) return pod.namespace;
-  if (subject.type === "volume-attachment") return namespaceOfClaim(subject.name, view);
+  if (subject.type === "volume-attachment") {
+    const { kubernetes } = view.snapshot;
+    if (kubernetes.source !== "api") return undefined;
+    return kubernetes.unattached?.find(({ name }) => name === subject.name)?.claim?.namespace;
+  }
   const sandboxId = sandboxIdOf(subject);
   if (sandboxId === undefined) return undefined;
   const { sandbox, metadata, record, storeRecord } = view.about(sandboxId);
@@ -193,11 +185,6 @@ function namespaceOf({ subject }: Finding, view: Seen): string | undefined {
     record?.labels[NAMESPACE_LABEL] ??
     storeRecord?.labels[NAMESPACE_LABEL]
   );
-}
-
-function namespaceOfClaim(attachment: string, { snapshot: { kubernetes } }: Seen): string | undefined {
-  if (kubernetes.source !== "api") return undefined;
-  return kubernetes.unattached?.find(({ name }) => name === attachment)?.claim?.namespace;
 }
 
 /** Only what may run now, as a plan. */

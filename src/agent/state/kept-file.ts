@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { SessionOptions } from "../../heal/session.ts";
 import { writeDurably } from "../../heal/state/durable-files.ts";
 import { openStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
@@ -49,10 +50,7 @@ export function keepFile({ everyMs, onProblem, ...options }: KeptFileOptions) {
   };
 }
 
-export interface StatePlace {
-  readonly stateDir: string;
-  readonly uid: number;
-}
+export type StatePlace = Pick<SessionOptions, "stateDir" | "uid">;
 
 /** Writes a file of the state directory. Returns the error, in which `what` is the subject. */
 export async function writeStateFile({ stateDir, uid }: StatePlace, name: string, what: string, text: () => string) {

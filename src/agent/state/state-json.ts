@@ -1,12 +1,8 @@
 import { classById } from "../../classes/index.ts";
 import type { AgentState, TimelinePoint } from "./state.ts";
 
-/** Title and meaning of a failure class. */
-export interface ClassWords {
-  readonly code: string;
-  readonly title: string;
-  readonly explanation: string;
-}
+/** Of a failure class. */
+export type ClassWords = Readonly<Record<"code" | "title" | "explanation", string>>;
 
 /**
  * The state as JSON for the page: dates as ISO strings, maps as plain objects, the timeline run-length encoded, and the

@@ -235,13 +235,11 @@ export type AgentEvent =
       readonly from?: NodeReport["verdict"];
       readonly to: NodeReport["verdict"];
     } & VerdictWords)
-  | { readonly kind: "detected"; readonly sighting: Sighting }
-  | { readonly kind: "gone"; readonly sighting: Sighting }
+  | { readonly kind: "detected" | "gone" | "given-up"; readonly sighting: Sighting }
   /** Kubelet or Kubernetes reports failures that are not findings yet, since this scan. */
   | { readonly kind: "degraded"; readonly report: NodeReport }
   | { readonly kind: "healed" | "heal-failed"; readonly record: HealRecord; readonly sighting?: Sighting }
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string; readonly sighting?: Sighting }
-  | { readonly kind: "given-up"; readonly sighting: Sighting }
   | { readonly kind: "breaker"; readonly breaker: BreakerState }
   /** For each file: the time from the notice of its change until it was on disk. */
   | { readonly kind: "cni-files-synced"; readonly seconds: readonly number[] }
