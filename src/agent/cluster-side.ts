@@ -9,7 +9,7 @@ import {
 import type { ClusterMirror } from "../kube/mirror.ts";
 import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { FleetAnswer, FleetGate } from "./limits/gate.ts";
+import type { FleetAnswer } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { BreakerState } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
@@ -26,12 +26,6 @@ interface ClusterSideOptions {
   readonly onChange: () => void;
 }
 
-interface Opened {
-  readonly mirror: ClusterMirror;
-  readonly gate: FleetGate;
-  readonly exporter: { close(): Promise<void> };
-}
-
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 
 /** All parts of the agent that use the cluster. None of them is needed for a node to heal. */
@@ -42,7 +36,7 @@ export function clusterSide(options: ClusterSideOptions) {
   let nodeName = options.node;
   let isAnswering = false;
   let opening: Promise<void> | undefined;
-  let opened: Opened | undefined;
+  let opened: Awaited<ReturnType<typeof openAll>> | undefined;
 
   /** A booting node gets its credentials after its agent started: each scan checks for them until they exist. */
   async function openOnce(): Promise<void> {
@@ -50,12 +44,17 @@ export function clusterSide(options: ClusterSideOptions) {
       const credentials = clusterCredentials(places);
       const failed = "watching the cluster failed; each scan queries it, events and condition are off";
       if (credentials !== undefined)
-        opening = openAll(open, credentials).catch((error: unknown) => options.warn(failed, describeError(error)));
+        opening = openAll(open, credentials).then(
+          (all) => {
+            opened = all;
+          },
+          (error: unknown) => options.warn(failed, describeError(error)),
+        );
     }
     await opening;
   }
 
-  async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {
+  async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials) {
     // Loaded on demand, to save memory on a node without a cluster.
     const [{ openClusterMirror }, { openFleetGate }, { openKubeExporter }, { REAL_TIMING: timing }] = await Promise.all(
       [
@@ -69,7 +68,7 @@ export function clusterSide(options: ClusterSideOptions) {
     const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
     mirror.onChange(options.onChange);
     const use = { openCluster, nodeName: () => nodeName, timing, warn };
-    opened = {
+    return {
       mirror,
       gate: openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
       exporter: openKubeExporter({ ...use, watched: store }),
@@ -85,7 +84,7 @@ export function clusterSide(options: ClusterSideOptions) {
     /** For steps that change something in the cluster. */
     open,
     /** The cluster's state, kept current by watches; undefined while there are no credentials. */
-    mirror: async () => {
+    mirror: async (): Promise<ClusterMirror | undefined> => {
       await openOnce();
       return opened?.mirror;
     },

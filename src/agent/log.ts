@@ -10,15 +10,14 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export function openLog(level: LogLevel, write: (line: string) => void): Logger {
   const formatters = { level: (label: string) => ({ level: label }) };
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters };
-  return pino(options, { write: (line) => writeIfPossible(line, write) });
-}
-
-function writeIfPossible(line: string, write: (line: string) => void): void {
-  try {
-    write(line);
-  } catch {
-    // The log's disk is full, and there is no other place to report it: healing continues.
-  }
+  const writeIfPossible = (line: string): void => {
+    try {
+      write(line);
+    } catch {
+      // The log's disk is full, and there is no other place to report it: healing continues.
+    }
+  };
+  return pino(options, { write: writeIfPossible });
 }
 
 /** Limits the lines of one kind per minute, for a node with thousands of ghosts; the rest is counted. */

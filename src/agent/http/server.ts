@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -97,13 +98,9 @@ function createHttpServer(handler: RequestListener, certificate?: SecureContextO
 
 async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, host, () => {
-        server.off("error", reject);
-        resolve();
-      });
-    });
+    const listening = once(server, "listening");
+    server.listen(port, host);
+    await listening;
   } catch (error) {
     const why = WHY_NOT[errorCode(error) ?? ""] ?? describeError(error);
     throw new Error(`cannot listen on ${showAddress(host ?? "", port)}: ${why}.`, { cause: error });

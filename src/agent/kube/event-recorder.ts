@@ -56,29 +56,24 @@ export function eventRecorder({ nodeName, timing }: ClusterUse): Publisher & { r
    * A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. An API
    * server that has just started answers 403 until it has loaded its roles: one refusal is not permanent.
    */
-  async function writeOne(api: Api, entry: Entry): Promise<"written" | "gone" | "forbidden"> {
-    budget = { left: budgetNow() - 1, atMs: clock() };
-    const outcome = await orKubeError(writeEvent(api, entry, nodeName()));
-    if (!(outcome instanceof KubeError)) {
-      book.written(entry, outcome);
-      return "written";
-    }
-    if (entry.draft.pod === undefined || (outcome.kind !== "not-found" && outcome.kind !== "forbidden")) throw outcome;
-    if (outcome.kind === "forbidden") return "forbidden";
-    book.forget(entry);
-    return "gone";
-  }
-
   async function write(api: Api): Promise<void> {
     const closed = new Set<string>();
     for (const entry of book.open().filter((one) => book.dueMs(one) <= clock())) {
       if (budgetNow() < 1) return;
+      const { namespace } = entry.place;
       const isOfPod = entry.draft.pod !== undefined;
-      if (isOfPod && closed.has(entry.place.namespace)) book.postpone(entry);
-      else if ((await writeOne(api, entry)) === "forbidden") {
-        closed.add(entry.place.namespace);
+      if (isOfPod && closed.has(namespace)) {
         book.postpone(entry);
+        continue;
       }
+      budget = { left: budgetNow() - 1, atMs: clock() };
+      const outcome = await orKubeError(writeEvent(api, entry, nodeName()));
+      if (!(outcome instanceof KubeError)) book.written(entry, outcome);
+      else if (isOfPod && outcome.kind === "not-found") book.forget(entry);
+      else if (isOfPod && outcome.kind === "forbidden") {
+        closed.add(namespace);
+        book.postpone(entry);
+      } else throw outcome;
     }
   }
 

@@ -14,20 +14,16 @@ interface WithdrawOptions {
   readonly waitMs: number;
 }
 
-interface Withdrawn {
-  readonly nodes: readonly string[];
-  readonly leases: readonly string[];
-  /** Agents that were still running after the timeout. */
-  readonly agents: readonly string[];
-}
-
 const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent";
 const POLL_MS = 500;
 
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
 
-/** Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. */
-export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions): Promise<Withdrawn> {
+/**
+ * Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. `agents` in
+ * the result were still running after the timeout.
+ */
+export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions) {
   const agents = await waitForAgents(api, namespace, waitMs);
   const all = await listAll(api, { path: "/api/v1/nodes", item: NodeSchema, fresh: true });
   const nodes = all.filter(({ condition }) => condition !== undefined).map(({ name }) => name);

@@ -16,8 +16,6 @@ export type FleetAnswer =
       readonly meanwhile: readonly PlannedAction[];
     };
 
-export type FleetGate = ReturnType<typeof openFleetGate>;
-
 /** The maximum time that a heal waits for the API. */
 const ASK_MS = 2000;
 /** After an API failure it is not asked for this long, and healing does not wait for it. */
@@ -39,12 +37,11 @@ export function openFleetGate(options: BreakerOptions) {
   /** Logs an error when it starts or changes, not on every call. */
   async function loggedOnce<T>(asking: Promise<T>): Promise<T | KubeError> {
     const answer = await orKubeError(asking);
-    const trouble = answer instanceof KubeError ? answer.kind : undefined;
-    if (answer instanceof KubeError) {
-      leftAloneUntilMs = timing.clock() + LEAVE_ALONE_MS;
-      if (trouble !== lastTrouble) warn("fleet limits unavailable; healing continues without them", answer.message);
-    }
-    lastTrouble = trouble;
+    const error = answer instanceof KubeError ? answer : undefined;
+    if (error !== undefined) leftAloneUntilMs = timing.clock() + LEAVE_ALONE_MS;
+    if (error !== undefined && error.kind !== lastTrouble)
+      warn("fleet limits unavailable; healing continues without them", error.message);
+    lastTrouble = error?.kind;
     return answer;
   }
 

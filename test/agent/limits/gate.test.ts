@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { type FleetGate, openFleetGate } from "../../../src/agent/limits/gate.ts";
+import { openFleetGate } from "../../../src/agent/limits/gate.ts";
 import type { BreakerState } from "../../../src/agent/state/state.ts";
 import type { OpenCluster } from "../../../src/kube/cluster-credentials.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
@@ -15,12 +15,12 @@ interface Scene {
   readonly time: VirtualTime;
   readonly warnings: string[];
   readonly turns: BreakerState[];
-  readonly gate: (node: string, open?: OpenCluster) => FleetGate;
+  readonly gate: (node: string, open?: OpenCluster) => ReturnType<typeof openFleetGate>;
   /** This many nodes, of which the first few become unhealthy now. */
   readonly fleet: (size: number, unhealthy: number) => void;
 }
 
-const gates: FleetGate[] = [];
+const gates: ReturnType<typeof openFleetGate>[] = [];
 afterEach(async () => {
   await Promise.all(gates.splice(0).map((gate) => gate.close()));
 });
