@@ -1,3 +1,4 @@
+import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { describeError } from "../host/source.ts";
 import {
   type ClusterCredentials,
@@ -10,18 +11,16 @@ import type { ClusterMirror } from "../kube/mirror.ts";
 import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { FleetAnswer } from "./limits/gate.ts";
+import type { ClusterUse } from "./limits/timing.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { BreakerState } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
 
-interface ClusterSideOptions {
+interface ClusterSideOptions extends Pick<ObserveNodeOptions, "node" | "timeoutMs">, Pick<ClusterUse, "warn"> {
   readonly store: Store;
   /** Undefined if the cluster is not used. */
   readonly places: ClusterPlaces | undefined;
-  readonly node: string;
-  readonly timeoutMs: number;
   readonly policy: () => AgentPolicy;
-  readonly warn: (message: string, detail: string) => void;
   /** The cluster's state of this node has changed. */
   readonly onChange: () => void;
 }

@@ -1,7 +1,7 @@
 import { reason } from "../evidence/finding.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
-import type { Outcome, Refusal } from "../heal/state/outcome.ts";
+import type { Outcome } from "../heal/state/outcome.ts";
 import { describeError } from "../host/source.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
@@ -162,7 +162,8 @@ export function openCycle(tools: CycleTools) {
     try {
       const healed = await tools.heal(seen, { narrow, sinks });
       if (!healed.ok) {
-        pause(pauseFor(healed.refusal), RETRY_MS[healed.refusal.kind ?? "other"], seen);
+        const { kind, message, next } = healed.refusal;
+        pause({ reason: kind ?? "guard", message: `${message} ${next}` }, RETRY_MS[kind ?? "other"], seen);
         return seen;
       }
       record(healed.value.results);
@@ -204,8 +205,4 @@ function pendingDueAtMs({ diagnosis, snapshot }: Planned, now: ClockReading): nu
 
 function readClocks(): ClockReading {
   return { ms: performance.now(), wallClock: new Date() };
-}
-
-function pauseFor({ kind, message, next }: Refusal): PauseReason {
-  return { reason: kind ?? "guard", message: `${message} ${next}` };
 }

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
-import { type Keeper, openKeeper } from "../durable/keeper.ts";
+import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
+import { openKeeper } from "../durable/keeper.ts";
 import {
   describeKeeper,
   describeProblem,
@@ -12,14 +13,11 @@ import { describeError, valueOr } from "../host/source.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Store } from "./state/store.ts";
 
-interface DurableOptions {
+interface DurableOptions extends Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir"> {
   readonly store: Store;
   readonly log: Logger;
   /** The active one: it may change while the agent runs. */
   readonly isWanted: () => boolean;
-  readonly hostRoot: string;
-  readonly cniCacheDir: string;
-  readonly multusDir: string | undefined;
 }
 
 /** The minimum interval of state updates, however many files are written. */
@@ -29,8 +27,7 @@ const PUBLISH_MS = 1000;
 export function keepCniFilesDurable(options: DurableOptions) {
   const { store, log } = options;
   let confDir: string | undefined;
-  let keeper: Keeper | undefined;
-  let published: ReturnType<typeof publishKeeper> | undefined;
+  let keeper: { close(): void } | undefined;
   let filesSynced = 0;
   let publishing: NodeJS.Timeout | undefined;
 
@@ -39,7 +36,7 @@ export function keepCniFilesDurable(options: DurableOptions) {
     store.update((state) => ({ ...state, totals: { ...state.totals, cniFilesSynced: filesSynced } }));
   }
 
-  function open(): Keeper {
+  function open(): { close(): void } {
     const opened = openKeeper({
       roots: pluginRoots({ ...options, confDir: () => confDir }),
       onSynced: (seconds) => {
@@ -56,26 +53,21 @@ export function keepCniFilesDurable(options: DurableOptions) {
       // onLost reports it.
       () => undefined,
     );
-    return opened;
-  }
-
-  function end(): void {
-    published?.close();
-    keeper?.close();
-    published = undefined;
-    keeper = undefined;
+    const published = publishKeeper(options.hostRoot, opened);
+    return {
+      close: () => {
+        published.close();
+        opened.close();
+      },
+    };
   }
 
   function follow(): void {
     const isWanted = options.isWanted();
     if (isWanted === (keeper !== undefined)) return;
-    end();
-    if (isWanted) {
-      keeper = open();
-      published = publishKeeper(options.hostRoot, keeper);
-      return;
-    }
-    log.info("CNI files are not kept durable (agent.keepDurable)");
+    keeper?.close();
+    keeper = isWanted ? open() : undefined;
+    if (!isWanted) log.info("CNI files are not kept durable (agent.keepDurable)");
   }
 
   follow();
@@ -90,7 +82,7 @@ export function keepCniFilesDurable(options: DurableOptions) {
     close: (): void => {
       stopListening();
       clearTimeout(publishing);
-      end();
+      keeper?.close();
     },
   };
 }

@@ -1,6 +1,7 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
+import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import { describeError } from "../../host/source.ts";
 
 export interface TlsFiles {
@@ -100,9 +101,5 @@ function givenToken(authorization: string | undefined): string | undefined {
 
 /** Digests have the same length, so the comparison takes constant time. */
 function sameSecret(a: string, b: string): boolean {
-  return timingSafeEqual(sha256(a), sha256(b));
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return timingSafeEqual(Buffer.from(sha256Of(a)), Buffer.from(sha256Of(b)));
 }

@@ -123,10 +123,7 @@ function showAddress(host: string, port: number): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-interface ListenOptions extends Pick<AgentServerOptions, "tls" | "renewEveryMs" | "warn"> {
-  readonly where: ListenAddress;
-  readonly handler: RequestListener;
-}
+type ListenOptions = AgentServerOptions & { readonly where: ListenAddress; readonly handler: RequestListener };
 
 /**
  * With TLS the certificate is loaded again when it changes. Bun cannot replace the certificate of a running server, so

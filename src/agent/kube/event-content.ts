@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { classById } from "../../classes/index.ts";
+import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import { printable } from "../../host/text.ts";
 import { podWords } from "../../report/pending.ts";
 import { count, fullStop, sentence } from "../../report/words.ts";
@@ -147,7 +147,7 @@ interface EventTimes {
 export function eventPlace({ reason, class: classId, pod }: Draft, node: string) {
   const about = pod ?? { namespace: NODE_EVENTS, name: node, uid: "" };
   const identity = [reason, classId, about.namespace, about.name, about.uid].join("\n");
-  const hash = createHash("sha256").update(identity).digest("hex").slice(0, 16);
+  const hash = sha256Of(identity).slice(0, 16);
   const readable = about.name
     .toLowerCase()
     .replace(/[^a-z0-9.-]/g, "-")

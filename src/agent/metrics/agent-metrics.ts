@@ -2,7 +2,6 @@ import { open, rename } from "node:fs/promises";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { unlinkIfThere } from "../../heal/state/durable-files.ts";
 import { describeError } from "../../host/source.ts";
-import type { AgentServerOptions } from "../http/server.ts";
 import { keepFile } from "../state/kept-file.ts";
 import type { AgentEvent } from "../state/state.ts";
 import type { Watched } from "../state/store.ts";
@@ -84,9 +83,11 @@ const PROCESS_METRICS: readonly StateMetric[] = [
   ),
 ];
 
-export interface TextfileOptions extends Pick<AgentServerOptions, "store" | "warn"> {
+export interface TextfileOptions {
+  readonly store: Watched;
   /** In the directory of node_exporter's textfile collector. */
   readonly path: string;
+  readonly warn: (message: string, detail: string) => void;
   /** The minimum interval between two writes; 15 s by default, about the usual scrape interval. */
   readonly everyMs?: number;
 }

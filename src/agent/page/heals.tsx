@@ -79,10 +79,7 @@ function runInWords({ items, more }: WireRun): string {
   const of = (outcome: Item["outcome"]): number => items.filter((item) => item.outcome === outcome).length;
   return listed([
     [of("done") + more, "healed"],
-    [of("failed"), "failed"],
-    [of("refused"), "refused"],
-    [of("interrupted"), "interrupted"],
-    [of("undone"), "undone"],
+    ...(["failed", "refused", "interrupted", "undone"] as const).map((outcome) => [of(outcome), outcome] as const),
   ]);
 }
 

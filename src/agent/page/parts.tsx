@@ -85,7 +85,6 @@ interface DefinitionsProps {
   readonly rows: readonly { readonly name: string; readonly value: ComponentChildren }[];
 }
 
-/** A list of names and values. */
 export function Definitions({ class: name, rows }: DefinitionsProps) {
   return (
     <dl class={name}>

@@ -12,7 +12,6 @@ export interface Verdict {
   readonly detail: string;
 }
 
-/** The page in one glance. */
 export function pageVerdict(state: WireState): Verdict {
   const { scan, sightings, node } = state;
   if (scan === undefined) {

@@ -4,7 +4,7 @@ import { nodeHolds } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../host/text.ts";
 import { parseSandboxName } from "../../node/types/ids.ts";
-import type { LeftAlone, Plan, PlannedAction } from "../../plan/plan.ts";
+import type { Plan, PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
 import { sentence } from "../../report/words.ts";
 import type { PauseReason, RefusalReason, Sighting, Standing } from "../state/state.ts";
@@ -187,7 +187,6 @@ function namespaceOf({ subject }: Finding, view: Seen): string | undefined {
   );
 }
 
-/** Only what may run now, as a plan. */
 export function runnablePlan({ decided, leftAlone }: NodeDecisions): Plan {
   return { leftAlone, actions: decided.flatMap(({ action, decision }) => (decision.kind === "run" ? [action] : [])) };
 }
@@ -200,7 +199,13 @@ export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
 /** The standing of each finding, by its id. A finding that may run now keeps its standing until it does. */
 export function standsOf({ decided, leftAlone }: NodeDecisions, pause: PauseReason | undefined) {
   const stands = new Map<string, Stand>();
-  for (const left of leftAlone) stands.set(left.finding.id, leftAloneStand(left, pause));
+  for (const { finding, reason: why } of leftAlone) {
+    const refusal = why.code === "opted-out" ? why.code : (pause?.reason ?? "guard");
+    // A manual class was not refused: it was never planned.
+    const isRefused = finding.treatment.automatic;
+    const standing: Standing = { kind: "observed", message: why.text };
+    stands.set(finding.id, { standing, attempts: 0, refusal: isRefused ? refusal : undefined });
+  }
   for (const { action, decision, attempts } of decided) {
     const { id } = action.finding;
     if (decision.kind === "run") {
@@ -212,13 +217,6 @@ export function standsOf({ decided, leftAlone }: NodeDecisions, pause: PauseReas
     stands.set(id, { standing, attempts, refusal });
   }
   return stands;
-}
-
-function leftAloneStand({ finding, reason: { code, text } }: LeftAlone, pause: PauseReason | undefined): Stand {
-  const refusal = code === "opted-out" ? code : (pause?.reason ?? "guard");
-  // A manual class was not refused: it was never planned.
-  const isRefused = finding.treatment.automatic;
-  return { standing: { kind: "observed", message: text }, attempts: 0, ...(isRefused && { refusal }) };
 }
 
 /** Annotations in the cluster that pause the whole node. */

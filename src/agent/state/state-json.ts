@@ -48,7 +48,7 @@ export function runsOf(timeline: readonly TimelinePoint[]): readonly TimelineRun
 function goesOn(run: TimelineRun, point: TimelinePoint): boolean {
   const end = run.minute + (run.minutes ?? 1) * MINUTE_S;
   const isAlike = point.ghosts === run.ghosts && point.unknown === run.unknown;
-  return point.minute === end && isAlike && isUneventful(run) && isUneventful(point);
+  return point.minute === end && isAlike && [run, point].every(isUneventful);
 }
 
 function isUneventful({ healed, failed, crashRestarts, kernelStalls }: TimelinePoint): boolean {
