@@ -322,7 +322,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/agent/kube/withdraw.ts",
-        from: "for (const { metadata } of marked) await deleteCondition(api, metadata.name);",
+        from: "for (const node of nodes) await deleteCondition(api, node);",
         to: "",
       },
     ],

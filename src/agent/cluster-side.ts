@@ -41,16 +41,18 @@ export function clusterSide(options: ClusterSideOptions) {
   async function openOnce(): Promise<void> {
     if (opening === undefined && places !== undefined && open !== undefined) {
       const credentials = clusterCredentials(places);
-      const failed = "watching the cluster failed; each scan queries it, events and condition are off";
-      if (credentials !== undefined)
-        opening = openAll(open, credentials).then(
-          (all) => {
-            opened = all;
-          },
-          (error: unknown) => options.warn(failed, describeError(error)),
-        );
+      if (credentials !== undefined) opening = tryToOpen(open, credentials);
     }
     await opening;
+  }
+
+  async function tryToOpen(openCluster: OpenCluster, credentials: ClusterCredentials): Promise<void> {
+    try {
+      opened = await openAll(openCluster, credentials);
+    } catch (error) {
+      const failed = "watching the cluster failed; each scan queries it, events and condition are off";
+      options.warn(failed, describeError(error));
+    }
   }
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials) {
