@@ -2,21 +2,7 @@ import { closeSync, constants, type FSWatcher, lstatSync, openSync, readlinkSync
 import { basename } from "node:path";
 
 /** A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed. */
-export type OnChange = (dir: string, name: string | undefined) => void;
-
-/** inotify on directories that may not exist yet, and may be removed and created again. */
-export interface DirectoryWatch {
-  /** Watches exactly these from now on. Cheap enough to be called often: only changes have a cost. */
-  refresh(paths: readonly string[]): Refreshed;
-  close(): void;
-}
-
-export interface Refreshed {
-  /** New watches: earlier changes in these directories were not seen. */
-  readonly fresh: readonly string[];
-  /** Existing directories without a watch: the inotify limit is reached, or they are in another mount namespace. */
-  readonly unwatched: readonly string[];
-}
+type OnChange = (dir: string, name: string | undefined) => void;
 
 interface Shared {
   readonly identity: string;
@@ -30,7 +16,10 @@ interface Shared {
  */
 const shared = new Map<string, Shared>();
 
-export function watchDirectories(onChange: OnChange): DirectoryWatch {
+export type DirectoryWatch = ReturnType<typeof watchDirectories>;
+
+/** inotify on directories that may not exist yet, and may be removed and created again. */
+export function watchDirectories(onChange: OnChange) {
   const watched = new Map<string, string>();
 
   function forget(path: string): void {
@@ -41,12 +30,15 @@ export function watchDirectories(onChange: OnChange): DirectoryWatch {
   }
 
   return {
-    refresh: (paths) => {
+    /** Watches exactly these from now on. Cheap enough to be called often: only changes have a cost. */
+    refresh: (paths: readonly string[]) => {
       const wanted = new Set(paths);
       for (const path of watched.keys()) {
         if (!wanted.has(path)) forget(path);
       }
+      /** New watches: earlier changes in these directories were not seen. */
       const fresh: string[] = [];
+      /** Existing directories without a watch: the inotify limit is reached, or they are in another mount namespace. */
       const unwatched: string[] = [];
       for (const path of wanted) {
         const identity = identityOf(path);

@@ -6,27 +6,33 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 
-/**
- * - `unwatched`: there is no inotify watch; the directory is swept every second instead.
- * - `unlisted`: its files cannot be listed. - `unsynced`: fsync failed. - `too-many`: there are more directories than
- *   watches.
- */
-export type KeeperProblem =
-  | { readonly kind: "unwatched"; readonly dir: string }
-  | { readonly kind: "unlisted"; readonly dir: string; readonly reason: string }
-  | { readonly kind: "unsynced"; readonly dir: string; readonly code: string }
-  | { readonly kind: "too-many"; readonly kept: number };
-
-export interface KeeperState {
-  readonly directories: number;
+const StateSchema = v.object({
+  directories: v.number(),
   /** Since its start. */
-  readonly filesSynced: number;
+  filesSynced: v.number(),
   /** Changed files that are not yet on disk. */
-  readonly waiting: number;
+  waiting: v.number(),
   /** The duration of the current sync; 0 if there is none. */
-  readonly syncingSeconds: number;
-  readonly problems: readonly KeeperProblem[];
-}
+  syncingSeconds: v.number(),
+  problems: v.pipe(
+    v.array(
+      v.variant("kind", [
+        /** There is no inotify watch; the directory is swept every second instead. */
+        v.object({ kind: v.literal("unwatched"), dir: v.string() }),
+        /** Its files cannot be listed. */
+        v.object({ kind: v.literal("unlisted"), dir: v.string(), reason: v.string() }),
+        /** Fsync failed. */
+        v.object({ kind: v.literal("unsynced"), dir: v.string(), code: v.string() }),
+        /** There are more directories than watches. */
+        v.object({ kind: v.literal("too-many"), kept: v.number() }),
+      ]),
+    ),
+    v.readonly(),
+  ),
+});
+
+export type KeeperState = v.InferOutput<typeof StateSchema>;
+export type KeeperProblem = KeeperState["problems"][number];
 
 /** A slower disk is reported. */
 const SLOW_SECONDS = 5;
@@ -66,21 +72,6 @@ const STATE_FILE = "/run/unghost/keeper.json";
 const PUBLISH_EVERY_MS = 5000;
 /** A keeper that has not written for this long was killed or stopped. */
 const STALE_MS = 30_000;
-
-const StateSchema: v.GenericSchema<unknown, KeeperState> = v.object({
-  directories: v.number(),
-  filesSynced: v.number(),
-  waiting: v.number(),
-  syncingSeconds: v.number(),
-  problems: v.array(
-    v.variant("kind", [
-      v.object({ kind: v.literal("unwatched"), dir: v.string() }),
-      v.object({ kind: v.literal("unlisted"), dir: v.string(), reason: v.string() }),
-      v.object({ kind: v.literal("unsynced"), dir: v.string(), code: v.string() }),
-      v.object({ kind: v.literal("too-many"), kept: v.number() }),
-    ]),
-  ),
-});
 
 /** Lets `unghost doctor` read the state of this process's keeper. */
 export function publishKeeper(hostRoot: string, keeper: { state(): KeeperState }): { close(): void } {

@@ -30,9 +30,7 @@ const MAX_DIRECTORIES = 256;
 const SETTLED_MS = 2000;
 
 /** Finds the existing directories, level by level, without links. Cheap enough for every second. */
-export type FindDirectories = (roots: readonly KeptRoot[]) => KeptDirectories;
-
-export function directoryFinder(most: number = MAX_DIRECTORIES): FindDirectories {
+export function directoryFinder(most: number = MAX_DIRECTORIES): (roots: readonly KeptRoot[]) => KeptDirectories {
   /** A directory of 20,000 files is not listed again while it has not changed. */
   const known = new Map<string, { readonly changedAtMs: number; readonly below: readonly string[] }>();
 

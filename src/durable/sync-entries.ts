@@ -16,7 +16,7 @@ const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | 
 /** No plugin writes this much about a pod, and syncing it would block the disk for all processes. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export type OpenedEntry =
+type OpenedEntry =
   /** The caller closes it. */
   | { readonly kind: "file"; readonly fd: number }
   | { readonly kind: "directory" }
@@ -25,12 +25,12 @@ export type OpenedEntry =
   | { readonly kind: "failed"; readonly code: string };
 
 /** Asynchronous, because closing may free the blocks of a removed file and wait for the disk. */
-export function closeSoon(fd: number): void {
+function closeSoon(fd: number): void {
   close(fd, () => undefined);
 }
 
 /** Returns undefined if it was removed, replaced, or cannot be opened. */
-export function openDirectory(path: string): number | undefined {
+function openDirectory(path: string): number | undefined {
   try {
     return openSync(path, DIRECTORY);
   } catch {
@@ -39,7 +39,7 @@ export function openDirectory(path: string): number | undefined {
 }
 
 /** Opened through the directory's descriptor, so that no part of the path can be swapped meanwhile. Read-only. */
-export function openEntry(dirFd: number, name: string, moreFlags = 0): OpenedEntry {
+function openEntry(dirFd: number, name: string, moreFlags = 0): OpenedEntry {
   const path = `/proc/self/fd/${dirFd}/${name}`;
   let fd: number;
   try {
@@ -140,11 +140,6 @@ const readFd = promisify(read);
 /** A separate limit: a slow fsync must not delay writeback. */
 const writebackInTurn = takingTurns(4);
 
-export interface StartedWriteback {
-  /** Some of the names are directories, which may contain files to sync. */
-  readonly hasDirectories: boolean;
-}
-
 /** The data is discarded. No plugin writes more than this about a pod. */
 const block = Buffer.alloc(64 * 1024);
 
@@ -155,8 +150,13 @@ const block = Buffer.alloc(64 * 1024);
  *
  * A direct read causes that: the file system writes dirty pages before it reads the disk. It waits only for this file's
  * content, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
+ *
+ * Returns whether some of the names are directories, which may contain files to sync.
  */
-export async function startWriteback(dir: string, names: Iterable<string>): Promise<StartedWriteback> {
+export async function startWriteback(
+  dir: string,
+  names: Iterable<string>,
+): Promise<{ readonly hasDirectories: boolean }> {
   const dirFd = openDirectory(dir);
   if (dirFd === undefined) return { hasDirectories: false };
   try {
@@ -180,12 +180,6 @@ async function readDirectly(dirFd: number, name: string): Promise<OpenedEntry["k
   return entry.kind;
 }
 
-/** Starts writeback of noticed files soon, however long the current sync takes. */
-export interface WritebackQueue {
-  notice(dir: string, name: string): void;
-  close(): void;
-}
-
 /** A new file is noticed before it has content: plugins write and close within this time. */
 export const SETTLE_MS = 5;
 /** More files, while the disk hangs, are left to the sync. */
@@ -199,12 +193,13 @@ const SLOW_MS = 25;
 const PAUSE_PER_WRITEBACK = 3;
 const LONGEST_PAUSE_MS = 1000;
 
+/** Starts writeback of noticed files soon, however long the current sync takes. */
 export function writebackQueue(
   /** Called when a directory was noticed. */
   onDirectory: () => void,
   start: typeof startWriteback = startWriteback,
   wait: typeof pause = pause,
-): WritebackQueue {
+) {
   let pending = new Map<string, Set<string>>();
   let size = 0;
   let isRunning = false;
@@ -227,7 +222,7 @@ export function writebackQueue(
   }
 
   return {
-    notice: (dir, name) => {
+    notice: (dir: string, name: string) => {
       const names = pending.get(dir) ?? new Set();
       if (size === MAX_PENDING || names.has(name)) return;
       pending.set(dir, names.add(name));
@@ -242,26 +237,14 @@ export function writebackQueue(
 }
 
 /** Wakes one loop. If it is raised while the loop works, the next wait ends at once. */
-export interface Signal {
-  raise(): void;
-  /** Resolves when it is raised, or after `mostMs`. */
-  wait(mostMs?: number): Promise<void>;
-}
-
-export function signal(): Signal {
-  let isRaised = false;
-  let wake: () => void = () => undefined;
+export function signal() {
+  let raised = Promise.withResolvers<void>();
   return {
-    raise: () => {
-      isRaised = true;
-      wake();
-    },
-    wait: async (mostMs) => {
-      const raised = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      if (!isRaised) await Promise.race(mostMs === undefined ? [raised] : [raised, pause(mostMs)]);
-      isRaised = false;
+    raise: () => raised.resolve(),
+    /** Resolves when it is raised, or after `mostMs`. */
+    wait: async (mostMs?: number) => {
+      await Promise.race(mostMs === undefined ? [raised.promise] : [raised.promise, pause(mostMs)]);
+      raised = Promise.withResolvers();
     },
   };
 }

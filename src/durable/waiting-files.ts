@@ -5,34 +5,27 @@ import { listDirectory } from "../host/safe-fs.ts";
 /** Files that changed and are not yet on disk, by directory: name -> performance.now() when that was noticed. */
 export type Batch = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** Noticed files go before those found by a sweep, because a power cut would lose them. */
-export interface WaitingFiles {
-  readonly size: number;
-  /** Returns false if there are too many: a sweep has to find this file again. */
-  notice(dir: string, name: string): boolean;
-  addSwept(dir: string, names: readonly string[]): void;
-  take(most: number): Batch;
-}
-
 /** Bounds the memory however fast files are created. */
 const MAX_NOTICED = 4096;
 
-export function waitingFiles(mostNoticed: number = MAX_NOTICED): WaitingFiles {
+/** Noticed files go before those found by a sweep, because a power cut would lose them. */
+export function waitingFiles(mostNoticed: number = MAX_NOTICED) {
   const noticed = new Queue();
   const swept = new Queue();
   return {
     get size() {
       return noticed.size + swept.size;
     },
-    notice: (dir, name) => {
+    /** Returns false if there are too many: a sweep has to find this file again. */
+    notice: (dir: string, name: string): boolean => {
       if (noticed.size >= mostNoticed) return false;
       noticed.add(dir, name);
       return true;
     },
-    addSwept: (dir, names) => {
+    addSwept: (dir: string, names: readonly string[]) => {
       for (const name of names) swept.add(dir, name);
     },
-    take: (most) => {
+    take: (most: number): Batch => {
       const batch = new Map<string, Map<string, number>>();
       noticed.moveTo(batch, most);
       swept.moveTo(batch, most - countIn(batch));

@@ -6,8 +6,8 @@ import { failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { InfoRequest, PluginInfo } from "../runtime/gen/pluginregistration/v1/registration.ts";
-import { type CallOptions, method, openChannel } from "../runtime/grpc.ts";
+import { type PluginInfo, RegistrationDefinition } from "../runtime/gen/pluginregistration/v1/registration.ts";
+import { type CallOptions, methodsOf, openChannel } from "../runtime/grpc.ts";
 import type { CsiSocket } from "./types/snapshot.ts";
 
 /** Kubelet's own mounts, beside the drivers' directories. */
@@ -157,7 +157,7 @@ export function driversOf(
 /** An answer contains a few names. */
 const MAX_BYTES = 64 * 1024;
 
-const getInfo = method("pluginregistration.Registration", "GetInfo", InfoRequest, PluginInfo);
+const { getInfo } = methodsOf(RegistrationDefinition);
 
 /** Kubelet's registration call: returns type, name and socket of the plugin. Throws RuntimeError. */
 async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {

@@ -70,6 +70,16 @@ export class RuntimeError extends Error {
   }
 }
 
+/** Turns one kind of error into a value. */
+export async function unless<T>(kind: RuntimeErrorKind, answer: T, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === kind) return answer;
+    throw error;
+  }
+}
+
 /** What the caller knows about a failed call in addition to the thrown value. */
 export interface FailedCall {
   readonly call: string;

@@ -40,22 +40,7 @@ export interface Method<Request, Response> {
  * gRPC over a unix socket: unary calls and server streams. One HTTP/2 connection, opened by the first call and opened
  * again by the first call after it broke. Calls throw RuntimeError and nothing else.
  */
-export interface GrpcChannel {
-  unary<Request, Response>(
-    method: Method<Request, Response>,
-    request: Request,
-    options: CallOptions,
-  ): Promise<Response>;
-  stream<Request, Response>(
-    method: Method<Request, Response>,
-    request: Request,
-    options: StreamOptions,
-  ): AsyncIterable<Response>;
-  /** Resolves when all requests until now were sent, or failed. */
-  sent(): Promise<void>;
-  /** Aborts calls in flight; an open connection keeps the process alive until then. */
-  close(): void;
-}
+export type GrpcChannel = ReturnType<typeof openChannel>;
 
 /** containerd sends messages of at most 16 MiB by default; CRI-O and tuned nodes send more. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
@@ -88,7 +73,7 @@ interface ChannelOptions {
   readonly maxBytes?: number;
 }
 
-export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY }: ChannelOptions = {}): GrpcChannel {
+export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY }: ChannelOptions = {}) {
   const received = new AnswerMeter("what the runtime answered to one scan", { ...ENDLESS, bytes: maxBytes });
   /** More than one only while the server closes an old connection. */
   const connections = new Set<Connection>();
@@ -175,10 +160,12 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
   return {
     stream,
     unary,
+    /** Resolves when all requests until now were sent, or failed. */
     sent: async () => {
       await Promise.allSettled([...connections].map(({ ready }) => ready));
       await nextTurn();
     },
+    /** Aborts calls in flight; an open connection keeps the process alive until then. */
     close: () => {
       for (const { session, socket } of connections) {
         session.destroy();
@@ -469,20 +456,43 @@ interface Codec<Message> {
   fromPartial(partial: object): Message;
 }
 
-/** A service's method by name. Requests are partial: missing fields have their default. */
-export function method<Request, Response>(
-  service: string,
-  name: string,
-  request: Codec<Request>,
-  response: Codec<Response>,
+/** What ts-proto generates for one service. */
+interface Service {
+  readonly fullName: string;
+  readonly methods: Readonly<
+    Record<string, { readonly name: string; readonly requestType: Codec<object>; readonly responseType: Codec<object> }>
+  >;
+}
+
+type MethodsOf<Methods extends Service["methods"]> = {
+  readonly [Name in keyof Methods]: Method<
+    Parameters<Methods[Name]["requestType"]["fromPartial"]>[0],
+    ReturnType<Methods[Name]["responseType"]["decode"]>
+  >;
+};
+
+/** A service's methods by name. Requests are partial: missing fields have their default. */
+export function methodsOf<Of extends Service>(
+  { fullName, methods }: Of,
   headers: Readonly<Record<string, string>> = {},
-): Method<object, Response> {
-  return {
-    path: `/${service}/${name}`,
-    headers,
-    encode: (partial) => request.encode(request.fromPartial(partial)).finish(),
-    decode: (bytes) => response.decode(new TextReader(bytes)),
-  };
+): MethodsOf<Of["methods"]> {
+  const entries = Object.entries(methods).map(
+    ([key, { name, requestType, responseType }]): [string, Method<object, object>] => [
+      key,
+      {
+        path: `/${fullName}/${name}`,
+        headers,
+        encode: (partial) => requestType.encode(requestType.fromPartial(partial)).finish(),
+        decode: (bytes) => responseType.decode(new TextReader(bytes)),
+      },
+    ],
+  );
+  return Object.fromEntries(entries) as MethodsOf<Of["methods"]>;
+}
+
+/** For calls whose answers have no content. */
+export async function done(call: Promise<unknown>): Promise<void> {
+  await call;
 }
 
 function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array): Response {

@@ -47,8 +47,12 @@ export async function listAllSandboxes(
   options: CallOptions,
 ): Promise<Listing<PodSandbox>> {
   const list = (filter?: PodSandboxFilter) => unlessTooLarge(() => cri.listPodSandbox(filter, options));
+  let pods: readonly PodHint[] | undefined;
 
-  async function inParts(state: PodSandboxState, pods: readonly PodHint[]): Promise<readonly PodSandbox[]> {
+  return await listByState(list, SANDBOX_STATES, async (state, overflow) => {
+    pods ??= await hint();
+    if (pods.length === 0)
+      throw unreadable(overflow, "the list of sandboxes, with nothing to name the pods to ask for");
     const namespaces = [...new Set(pods.map((pod) => pod.namespace))];
     const tooLarge = new Set<string>();
     const byNamespace = await mapLimited(namespaces, CONCURRENCY, async (namespace) => {
@@ -64,24 +68,7 @@ export async function listAllSandboxes(
       return part;
     });
     return [...byNamespace, ...byPod].flat();
-  }
-
-  const whole = await list();
-  if (!(whole instanceof RuntimeError)) return { items: whole, coverage: "whole" };
-
-  const found = new Map<string, PodSandbox>();
-  let pods: readonly PodHint[] | undefined;
-  for (const state of SANDBOX_STATES) {
-    const part = await list({ state: { state } });
-    if (!(part instanceof RuntimeError)) {
-      collect(found, part);
-      continue;
-    }
-    pods ??= await hint();
-    if (pods.length === 0) throw unreadable(part, "the list of sandboxes, with nothing to name the pods to ask for");
-    collect(found, await inParts(state, pods));
-  }
-  return { items: [...found.values()], coverage: pods ? "hinted" : "whole" };
+  });
 }
 
 /** All containers: in one answer, else by state, else by sandbox. */
@@ -92,27 +79,34 @@ export async function listAllContainers(
 ): Promise<Listing<Container>> {
   const list = (filter?: ContainerFilter) => unlessTooLarge(() => cri.listContainers(filter, options));
 
-  async function bySandbox(state: ContainerState, podSandboxId: string): Promise<readonly Container[]> {
-    const part = await list({ state: { state }, podSandboxId });
-    if (part instanceof RuntimeError) throw unreadable(part, `the containers of sandbox ${podSandboxId}`);
-    return part;
-  }
+  return await listByState(list, CONTAINER_STATES, async (state, overflow) => {
+    const ids = await sandboxIds();
+    if (ids.length === 0) throw unreadable(overflow, "the list of containers, with no sandbox known to ask for");
+    const bySandbox = await mapLimited(ids, CONCURRENCY, async (podSandboxId) => {
+      const part = await list({ state: { state }, podSandboxId });
+      if (part instanceof RuntimeError) throw unreadable(part, `the containers of sandbox ${podSandboxId}`);
+      return part;
+    });
+    return bySandbox.flat();
+  });
+}
 
+/** In one answer if possible, else by state, and a state that is still too large in parts. */
+async function listByState<State, Item extends { readonly id: string }>(
+  list: (filter?: { state: { state: State } }) => Promise<readonly Item[] | RuntimeError>,
+  states: readonly State[],
+  inParts: (state: State, overflow: RuntimeError) => Promise<readonly Item[]>,
+): Promise<Listing<Item>> {
   const whole = await list();
   if (!(whole instanceof RuntimeError)) return { items: whole, coverage: "whole" };
 
-  const found = new Map<string, Container>();
-  let coverage: Listing<Container>["coverage"] = "whole";
-  for (const state of CONTAINER_STATES) {
+  const found = new Map<string, Item>();
+  let coverage: Listing<Item>["coverage"] = "whole";
+  for (const state of states) {
     const part = await list({ state: { state } });
-    if (!(part instanceof RuntimeError)) {
-      collect(found, part);
-      continue;
-    }
-    const ids = await sandboxIds();
-    if (ids.length === 0) throw unreadable(part, "the list of containers, with no sandbox known to ask for");
-    coverage = "hinted";
-    for (const items of await mapLimited(ids, CONCURRENCY, (id) => bySandbox(state, id))) collect(found, items);
+    const isTooLarge = part instanceof RuntimeError;
+    if (isTooLarge) coverage = "hinted";
+    for (const item of isTooLarge ? await inParts(state, part) : part) found.set(item.id, item);
   }
   return { items: [...found.values()], coverage };
 }
@@ -131,8 +125,4 @@ async function unlessTooLarge<T>(call: () => Promise<readonly T[]>): Promise<rea
 function unreadable(overflow: RuntimeError, what: string): RuntimeError {
   const next = `Too large even in parts: ${what}. Raise max_send_message_size in the runtime's gRPC settings and restart it.`;
   return new RuntimeError("overflow", overflow.call, overflow.text, next, overflow);
-}
-
-function collect<T extends { readonly id: string }>(found: Map<string, T>, items: readonly T[]): void {
-  for (const item of items) found.set(item.id, item);
 }
