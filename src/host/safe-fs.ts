@@ -10,7 +10,9 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
-import { errorLabel, failed, type Source } from "./source.ts";
+import { eachPaced } from "./concurrency.ts";
+import { resolveOnHost } from "./paths.ts";
+import { absent, errorLabel, failed, type Oddity, read, type Source } from "./source.ts";
 import { printable } from "./text.ts";
 
 /** Reads of directories and files that may contain anything: links, FIFOs, devices, huge files, names in any bytes. */
@@ -39,7 +41,7 @@ export type FileRead =
   | { readonly kind: "notRegular"; readonly reason: string }
   | { readonly kind: "gone" };
 
-export const MAX_ENTRIES = 100_000;
+const MAX_ENTRIES = 100_000;
 export const MAX_FILE_BYTES = 1024 * 1024;
 
 const RUN_AS_ROOT = "run unghost as root";
@@ -92,6 +94,43 @@ export function failedListing<T>(shown: string, listing: Listing & { readonly ki
     `${shown} ${listing.reason}`,
     listing.next ?? `check ${shown}: its type or permissions are not what its owner sets`,
   );
+}
+
+/** A directory of the node. */
+export interface HostDir {
+  readonly root: string;
+  /** As a path of the node; facts and messages have this path too. */
+  readonly dir: string;
+  readonly maxEntries?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Reads each entry of a directory: `work` gets the path as this process opens it, returns the value of the entry, and
+ * calls `passOver` with the reason for one that cannot be used.
+ */
+export async function readEachEntry<T>(
+  { root, dir, maxEntries, signal }: HostDir,
+  work: (entry: DirEntry, path: string, passOver: (reason: string) => undefined) => T | undefined,
+): Promise<Source<readonly T[]>> {
+  const opened = resolveOnHost(root, dir, "keep");
+  const listing = listDirectory(opened, maxEntries);
+  if (listing.kind === "absent") return absent(`there is no ${dir}`);
+  if (listing.kind === "refused") return failedListing(dir, listing);
+  const values: T[] = [];
+  const oddities = undecodableNames(dir, listing.undecodable);
+  const finished = await eachPaced(listing.entries, signal, (entry) => {
+    const value = work(entry, `${opened}/${entry.name}`, (reason) => {
+      oddities.push({ path: `${dir}/${printable(entry.name)}`, reason });
+    });
+    if (value !== undefined) values.push(value);
+  });
+  if (!finished) return failed(`${dir} was not read to its end in time (${listing.entries.length} entries)`);
+  return read(values, oddities);
+}
+
+export function undecodableNames(dir: string, names: readonly string[]): Oddity[] {
+  return names.map((name) => ({ path: `${dir}/${name}`, reason: "its name is not valid UTF-8" }));
 }
 
 /** Most files are smaller; one shared buffer avoids thousands of allocations. */

@@ -34,10 +34,12 @@ export type ClusterAnswer =
 export interface ApiPod extends PodState {
   readonly namespace: string;
   readonly name: string;
-  /** The pod uid in its sandboxes. */
+  /** The uid in its sandboxes: for a static pod the hash of its manifest, not the mirror pod's uid. */
   readonly uid: string;
   readonly phase?: string;
+  /** It has a deletion timestamp. */
   readonly terminating: boolean;
+  /** `unghost.dev/ignore` on the pod itself. */
   readonly ignored: boolean;
   /** Claims that the pod mounts; missing if it mounts none. */
   readonly claims?: readonly string[];

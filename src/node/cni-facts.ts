@@ -1,19 +1,11 @@
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
-import { readRegularFile } from "../host/safe-fs.ts";
+import { type HostDir, readRegularFile } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
 import { parseJson, property } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
-import {
-  CORRUPT,
-  isJsonObject,
-  OK,
-  readCniResults,
-  readMultusCache,
-  readScratchDir,
-  type ScratchDir,
-} from "./cni-files.ts";
+import { CORRUPT, isJsonObject, OK, readCniResults, readMultusCache, readScratchDir } from "./cni-files.ts";
 import { readHostLocal } from "./host-local.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -63,7 +55,7 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
 }
 
 /** `<dir>/<sandbox id>`: the configuration that flannel wrote for its delegate (bridge) on ADD and needs on DEL. */
-export async function readFlannelScratch(where: ScratchDir): Promise<Source<readonly ScratchFile[]>> {
+export async function readFlannelScratch(where: HostDir): Promise<Source<readonly ScratchFile[]>> {
   return readScratchDir(where, {
     parseName: (name) => (isFullId(name) ? { sandboxId: name } : undefined),
     judge: (text) => (isJsonObject(parseJson(text)) ? OK : CORRUPT),

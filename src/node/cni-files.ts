@@ -1,20 +1,10 @@
-import { eachPaced } from "../host/concurrency.ts";
-import { resolveOnHost } from "../host/paths.ts";
-import { type DirEntry, describeKind, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { type DirEntry, describeKind, type HostDir, readEachEntry, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
-import { parseJson, printable, property } from "../host/text.ts";
+import { parseJson, property } from "../host/text.ts";
 import type { FileHealth, MultusCache, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";
 import { isFullId, type SandboxId } from "./types/ids.ts";
 
-/** A directory of the node with one file per sandbox, by plugins or libcni. */
-export interface ScratchDir {
-  readonly root: string;
-  /** As a path of the node; the facts have this path too. */
-  readonly dir: string;
-  readonly signal?: AbortSignal;
-}
-
-/** The format of the files in such a directory. */
+/** The format of the files in a directory with one file per sandbox, by plugins or libcni. */
 export interface ScratchFormat<Name extends { readonly sandboxId: SandboxId }> {
   readonly parseName: (name: string) => Name | undefined;
   /** Called only for files with content. */
@@ -35,40 +25,23 @@ export const OK = { health: "ok" } satisfies Judgement;
 export const CORRUPT = { health: "corrupt" } satisfies Judgement;
 
 export async function readScratchDir<Name extends { readonly sandboxId: SandboxId }>(
-  where: ScratchDir,
+  where: HostDir,
   format: ScratchFormat<Name>,
 ): Promise<Source<readonly (Name & ScratchFile)[]>> {
-  const { root, dir } = where;
-  const opened = resolveOnHost(root, dir, "keep");
-  const listing = listDirectory(opened);
-  if (listing.kind === "absent") return absent(`there is no ${dir}`);
-  if (listing.kind === "refused") return failedListing(dir, listing);
-
-  const files: (Name & ScratchFile)[] = [];
-  const oddities: Oddity[] = listing.undecodable.map((name) => ({
-    path: `${dir}/${name}`,
-    reason: "its name is not valid UTF-8",
-  }));
-  function passOver(entry: DirEntry, reason: string): void {
-    oddities.push({ path: `${dir}/${printable(entry.name)}`, reason });
-  }
-
-  const finished = await eachPaced(listing.entries, where.signal, (entry) => {
-    if (format.ignore?.(entry)) return;
+  return await readEachEntry(where, (entry, opened, passOver) => {
+    if (format.ignore?.(entry)) return undefined;
     const name = format.parseName(entry.name);
-    if (name === undefined) return passOver(entry, "its name is not one that belongs here");
-    if (entry.kind !== "file") return passOver(entry, `is ${describeKind(entry.kind)} where a file belongs`);
-    const content = readRegularFile(`${opened}/${entry.name}`);
-    if (content.kind === "gone") return;
-    if (content.kind === "notRegular") return passOver(entry, content.reason);
+    if (name === undefined) return passOver("its name is not one that belongs here");
+    if (entry.kind !== "file") return passOver(`is ${describeKind(entry.kind)} where a file belongs`);
+    const content = readRegularFile(opened);
+    if (content.kind === "gone") return undefined;
+    if (content.kind === "notRegular") return passOver(content.reason);
 
     const { reason, ...judged } = judgeRead(content, (text) => format.judge(text, name));
-    if (reason !== undefined) passOver(entry, reason);
+    if (reason !== undefined) passOver(reason);
     const { modifiedAt, size } = content;
-    files.push({ ...name, path: `${dir}/${entry.name}`, ...judged, modifiedAt, size });
+    return { ...name, path: `${where.dir}/${entry.name}`, ...judged, modifiedAt, size };
   });
-  if (!finished) return failed(`${dir} was not read to its end in time (${listing.entries.length} entries)`);
-  return read(files, oddities);
 }
 
 function judgeRead(
@@ -84,7 +57,7 @@ export function isJsonObject(value: unknown): value is object {
 }
 
 /** Every cache directory in which libcni may have left results: /var/lib/cni for the runtime, and multus' own. */
-export interface ResultCaches extends Omit<ScratchDir, "dir"> {
+export interface ResultCaches extends Pick<HostDir, "root" | "signal"> {
   /** A directory that is not known yet is awaited after the others are read. */
   readonly cacheDirs: readonly (string | Promise<string>)[];
 }
@@ -177,7 +150,7 @@ export const DEFAULT_MULTUS_DIR = "/var/lib/cni/multus";
 export const MULTUS_MARKER = "unghost: the delegates of this sandbox are not to be called again\n";
 
 /** `<cniDir>/<sandbox id>`: the delegates that multus called on ADD and must call again on DEL. */
-export async function readMultusCache(where: ScratchDir): Promise<Source<MultusCache>> {
+export async function readMultusCache(where: HostDir): Promise<Source<MultusCache>> {
   const files = await readScratchDir(where, {
     parseName: (name) => (isFullId(name) ? { sandboxId: name } : undefined),
     judge: judgeMultusCache,

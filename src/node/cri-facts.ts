@@ -8,19 +8,12 @@ import {
   ContainerState as CriContainerState,
   type PodSandbox,
   PodSandboxState,
+  type StatusResponse,
 } from "../runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
 import { containerId, podUid, sandboxId } from "./types/ids.ts";
-import type {
-  CniDirs,
-  Container,
-  ContainerExit,
-  ContainerState,
-  CriFacts,
-  RuntimeCondition,
-  Sandbox,
-} from "./types/runtime.ts";
+import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandbox } from "./types/runtime.ts";
 
 /**
  * Concurrent per-container calls. CRI-O searches for seconds for each container that it has lost, and those must not
@@ -38,13 +31,9 @@ const OVERFLOWED = {
 };
 
 /** Name, version and status of the runtime. */
-export interface RuntimeInfo {
+export interface RuntimeInfo extends Pick<CriFacts, "conditions" | "cniDirs" | "statusHangsMs"> {
   readonly name: string;
   readonly version: string;
-  readonly conditions: readonly RuntimeCondition[];
-  readonly cniDirs: CniDirs | undefined;
-  /** Status was not answered within this time, while Version was. */
-  readonly statusHangsMs?: number;
 }
 
 /** Returns undefined without an answer: readCri() then gets the same error and reports it. */
@@ -52,15 +41,9 @@ export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Pr
   try {
     const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
     const { runtimeName: name, runtimeVersion } = version;
-    if ("hangsMs" in status) {
-      return { name, version: runtimeVersion, conditions: [], cniDirs: undefined, statusHangsMs: status.hangsMs };
-    }
-    return {
-      name,
-      version: runtimeVersion,
-      conditions: status.status?.conditions ?? [],
-      cniDirs: parseCniDirs(status.info),
-    };
+    const known = { name, version: runtimeVersion };
+    if ("hangsMs" in status) return { ...known, conditions: [], statusHangsMs: status.hangsMs };
+    return { ...known, conditions: status.status?.conditions ?? [], cniDirs: parseCniDirs(status.info) };
   } catch (error) {
     if (error instanceof RuntimeError) return undefined;
     throw error;
@@ -74,7 +57,7 @@ export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Pr
 async function statusOrDeadline(
   cri: CriClient,
   options: CallOptions,
-): Promise<Awaited<ReturnType<CriClient["status"]>> | { readonly hangsMs: number }> {
+): Promise<StatusResponse | { readonly hangsMs: number }> {
   const hangsMs = options.timeoutMs / 2;
   try {
     return await cri.status({ timeoutMs: hangsMs, signal: AbortSignal.timeout(hangsMs) });
@@ -111,13 +94,7 @@ export async function readCri(
     },
   );
   const { conditions = [], cniDirs, statusHangsMs } = (await runtimeInfo) ?? {};
-  const facts = {
-    conditions,
-    sandboxes,
-    containers,
-    cniDirs,
-    statusHangsMs,
-  };
+  const facts = { conditions, sandboxes, containers, cniDirs, statusHangsMs };
   return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
 }
 
@@ -169,12 +146,8 @@ async function readExit(cri: CriClient, id: string, options: CallOptions): Promi
   try {
     const { status } = await cri.containerStatus(id, options);
     if (status === undefined) return undefined;
-    return {
-      exitCode: status.exitCode,
-      reason: status.reason,
-      finishedAt: status.finishedAt,
-      logPath: status.logPath,
-    };
+    const { exitCode, reason, finishedAt, logPath } = status;
+    return { exitCode, reason, finishedAt, logPath };
   } catch (error) {
     if (!(error instanceof RuntimeError)) throw error;
     if (error.kind === "not-found") return undefined;

@@ -1,6 +1,6 @@
 import { resolveOnHost } from "../host/paths.ts";
-import { describeKind, failedListing, listDirectory } from "../host/safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { describeKind, failedListing, listDirectory, undecodableNames } from "../host/safe-fs.ts";
+import { absent, failed, read, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { type PodUid, podUid } from "./types/ids.ts";
@@ -34,10 +34,7 @@ export function readKubeletDirs(where: {
 
     const names = readPodNames(where.root, where.podLogs);
     const pods: KnownPod[] = [];
-    const oddities: Oddity[] = listing.undecodable.map((name) => ({
-      path: `${dir}/${name}`,
-      reason: "its name is not valid UTF-8",
-    }));
+    const oddities = undecodableNames(dir, listing.undecodable);
     for (const { name, kind } of listing.entries) {
       if (kind !== "directory" || !POD_UID.test(name)) {
         const reason =

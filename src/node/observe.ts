@@ -4,7 +4,7 @@ import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { BYTES_PER_SCAN, openChannel } from "../runtime/grpc.ts";
+import { BYTES_PER_SCAN, type CallOptions, openChannel } from "../runtime/grpc.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd, unansweredShims } from "./containerd-facts.ts";
@@ -43,12 +43,7 @@ export interface ObserveOptions {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-interface Call {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-function callWithin(timeoutMs: number): Call {
+function callWithin(timeoutMs: number): CallOptions {
   return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
 }
 
@@ -202,7 +197,7 @@ async function readRuntime(
   cri: CriClient,
   client: ContainerdClient,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
-  call: Call,
+  call: CallOptions,
 ): Promise<RuntimeFacts> {
   const containerd = observeContainerd(client, call);
   const hints = async () =>
@@ -211,27 +206,21 @@ async function readRuntime(
       const uid = labels["io.kubernetes.pod.uid"];
       return namespace !== undefined && uid !== undefined ? [{ namespace, uid }] : [];
     });
-  const facts = asSource(readCri(cri, runtimeInfo, hints, call));
+  const facts = orFailed(readCri(cri, runtimeInfo, hints, call));
   const [containerdSource, criSource] = await Promise.all([containerd, facts]);
   // One broken socket is one problem, and CRI's is the one to report.
   const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
-  return { cri: flat(criSource), containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
+  return { cri: criSource, containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
 }
 
-async function observeContainerd(client: ContainerdClient, call: Call): Promise<Source<ContainerdFacts>> {
-  const facts = await asSource(readContainerd(client, call));
-  return facts.status === "read" ? read(facts.value, unansweredShims(facts.value)) : facts;
-}
-
-/** readCri returns its own source, with its oddities. */
-function flat<T>(source: Source<Source<T>>): Source<T> {
-  return source.status === "read" ? source.value : source;
+function observeContainerd(client: ContainerdClient, call: CallOptions): Promise<Source<ContainerdFacts>> {
+  return orFailed(readContainerd(client, call).then((facts) => read(facts, unansweredShims(facts))));
 }
 
 /** An unreadable source is a fact, not an error; one that the runtime does not have is normal. */
-async function asSource<T>(reading: Promise<T>): Promise<Source<T>> {
+async function orFailed<T>(reading: Promise<Source<T>>): Promise<Source<T>> {
   try {
-    return read(await reading);
+    return await reading;
   } catch (error) {
     if (!(error instanceof RuntimeError)) throw error;
     return error.kind === "unsupported" ? absent(error.message) : failed(error.message, error.next, error.kind);

@@ -10,11 +10,7 @@ import { type Doubt, type EndpointSources, type Found, findRuntime } from "../ru
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 import { type ProcessTable } from "./process-table.ts";
 import { isRootsService, processProver } from "./trusted-process.ts";
-
-export interface RuntimeProcess {
-  readonly pid: number;
-  readonly startedSecondsAfterBoot: number;
-}
+import type { ProcessId } from "./types/runtime.ts";
 
 /** Tens of thousands of sockets at a hundred bytes each. */
 const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
@@ -36,7 +32,7 @@ export async function findRuntimeProcess(query: {
   readonly socketPath: string;
   readonly table: Source<ProcessTable>;
   readonly signal?: AbortSignal;
-}): Promise<Source<RuntimeProcess>> {
+}): Promise<Source<ProcessId>> {
   const { root, socketPath, table, signal } = query;
   if (table.status !== "read") return table;
   const links = listeningInodes(root, socketPath);

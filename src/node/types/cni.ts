@@ -1,5 +1,6 @@
 import type { Source } from "../../host/source.ts";
 import type { ContainerId, SandboxId } from "./ids.ts";
+import type { ProcessId } from "./runtime.ts";
 
 /** A daemon that CNI plugins call over a unix socket. */
 export interface CniDaemon {
@@ -11,7 +12,7 @@ export interface CniDaemon {
   /** When the socket's file was created. */
   readonly since?: Date;
   /** The listening process, if it is in this pid namespace. */
-  readonly listener?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+  readonly listener?: ProcessId;
 }
 
 export interface CniFacts {
@@ -52,9 +53,7 @@ export interface MultusDaemon {
    * `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file exists, and no process listens.
    */
   readonly state: "answers" | "silent" | "dead" | "missing" | "unknown";
-  readonly process?: {
-    readonly pid: number;
-    readonly startedSecondsAfterBoot: number;
+  readonly process?: ProcessId & {
     /** By a signal or a debugger. */
     readonly isStopped: boolean;
     /** Its container; missing if it is in none, or is not proven to listen on the socket. */

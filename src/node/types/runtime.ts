@@ -1,3 +1,4 @@
+import type { ProcessStat } from "../../host/proc.ts";
 import type { ContainerId, NamedPod, PodRef, SandboxId } from "./ids.ts";
 
 export interface Runtime {
@@ -6,7 +7,7 @@ export interface Runtime {
   readonly name: string;
   readonly version: string;
   /** The server process behind the socket, if it was found. */
-  readonly process?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+  readonly process?: ProcessId;
 }
 
 export interface CriFacts {
@@ -127,13 +128,13 @@ export interface ProcessFacts {
   readonly netnsInodes: ReadonlySet<bigint>;
   /** Pids of processes whose network namespace is unreadable, if any: each may be in any of them. */
   readonly netnsUnread?: readonly number[];
-  readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+  readonly kubelet?: ProcessId;
 }
 
 /** A pid may be reused; pid and start time together identify one process. */
-export interface ProcessRef {
-  readonly pid: number;
-  readonly startedSecondsAfterBoot: number;
+export type ProcessId = Pick<ProcessStat, "pid" | "startedSecondsAfterBoot">;
+
+export interface ProcessRef extends ProcessId {
   readonly ageSeconds: number;
 }
 
