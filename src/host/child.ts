@@ -41,17 +41,66 @@ const KILLED_MS = 500;
  */
 export function startChild([file = "", ...args]: readonly string[], options: StartOptions): Child {
   const { graceMs = GRACE_MS, askToEnd, ...how } = options;
-  let child: ChildProcess;
+  let spawned: ChildProcess;
   try {
-    child = spawn(file, args, { ...how, detached: true });
+    spawned = spawn(file, args, { ...how, detached: true });
   } catch (error) {
     return neverStarted(error instanceof Error ? error : new Error(String(error)));
   }
-  if (child.pid !== undefined) lowerPriority(child.pid);
+  const { pid } = spawned;
+  if (pid !== undefined) lowerPriority(pid);
+  const stdin = spawned.stdin ?? undefined;
+  const stdout = spawned.stdout ?? undefined;
+  const stderr = spawned.stderr ?? undefined;
   // The reader of the pipe is gone. The exit code reports the failure, so this error is ignored.
-  child.stdin?.on("error", () => undefined);
-  const running = new RunningChild(child, graceMs, askToEnd);
-  return running;
+  stdin?.on("error", () => undefined);
+  const { promise: ended, resolve: settle } = Promise.withResolvers<ChildEnd>();
+  const child: Child = { stdin, stdout, stderr, ended, stop };
+  const timers: NodeJS.Timeout[] = [];
+  let isStopping = false;
+
+  function killGroup(signal: "SIGTERM" | "SIGKILL"): void {
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // No process of the group is left.
+    }
+  }
+
+  function finish(end: ChildEnd): void {
+    for (const timer of timers) clearTimeout(timer);
+    running.delete(killGroup);
+    if (end.kind === "abandoned" || isStopping) {
+      // A descendant with its own session may keep the pipes open forever.
+      for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
+      spawned.unref();
+    }
+    settle(end);
+  }
+
+  function stop(): Promise<ChildEnd> {
+    if (isStopping || !running.has(killGroup)) return ended;
+    isStopping = true;
+    if (askToEnd === undefined) killGroup("SIGTERM");
+    else askToEnd(child);
+    timers.push(
+      setTimeout(() => killGroup("SIGKILL"), graceMs),
+      setTimeout(() => finish({ kind: "abandoned" }), graceMs + KILLED_MS),
+    );
+    return ended;
+  }
+
+  killAtExit(killGroup);
+  spawned.on("error", (error) => {
+    if (pid === undefined) finish({ kind: "not-started", error });
+  });
+  spawned.on("exit", (code, signal) => {
+    // Its descendants may ignore SIGTERM. The group id cannot be reused yet, because the pid was released just now.
+    if (isStopping) killGroup("SIGKILL");
+    finish(code === null ? { kind: "signalled", signal: String(signal) } : { kind: "exited", code });
+  });
+  return child;
 }
 
 /** The agent runs with a higher priority. Its child processes do not. */
@@ -63,83 +112,18 @@ function lowerPriority(pid: number): void {
   }
 }
 
-class RunningChild implements Child {
-  readonly stdin: Writable | undefined;
-  readonly stdout: Readable | undefined;
-  readonly stderr: Readable | undefined;
-  readonly ended: Promise<ChildEnd>;
-  readonly #process: ChildProcess;
-  readonly #graceMs: number;
-  readonly #askToEnd: ((child: Child) => void) | undefined;
-  readonly #timers: NodeJS.Timeout[] = [];
-  #settle: (end: ChildEnd) => void = () => undefined;
-  #isStopping = false;
+type KillGroup = (signal: "SIGTERM" | "SIGKILL") => void;
 
-  constructor(child: ChildProcess, graceMs: number, askToEnd: ((child: Child) => void) | undefined) {
-    this.#process = child;
-    this.#graceMs = graceMs;
-    this.#askToEnd = askToEnd;
-    this.stdin = child.stdin ?? undefined;
-    this.stdout = child.stdout ?? undefined;
-    this.stderr = child.stderr ?? undefined;
-    this.ended = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
-    killAtExit(this);
-    child.on("error", (error) => {
-      if (child.pid === undefined) this.#finish({ kind: "not-started", error });
-    });
-    child.on("exit", (code, signal) => {
-      // Its descendants may ignore SIGTERM. The group id cannot be reused yet, because the pid was released just now.
-      if (this.#isStopping) this.killGroup("SIGKILL");
-      this.#finish(code === null ? { kind: "signalled", signal: String(signal) } : { kind: "exited", code });
-    });
-  }
-
-  stop(): Promise<ChildEnd> {
-    if (this.#isStopping || !running.has(this)) return this.ended;
-    this.#isStopping = true;
-    if (this.#askToEnd === undefined) this.killGroup("SIGTERM");
-    else this.#askToEnd(this);
-    this.#timers.push(
-      setTimeout(() => this.killGroup("SIGKILL"), this.#graceMs),
-      setTimeout(() => this.#finish({ kind: "abandoned" }), this.#graceMs + KILLED_MS),
-    );
-    return this.ended;
-  }
-
-  killGroup(signal: "SIGTERM" | "SIGKILL"): void {
-    const { pid } = this.#process;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, signal);
-    } catch {
-      // No process of the group is left.
-    }
-  }
-
-  #finish(end: ChildEnd): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-    running.delete(this);
-    if (end.kind === "abandoned" || this.#isStopping) {
-      // A descendant with its own session may keep the pipes open forever.
-      for (const pipe of [this.stdin, this.stdout, this.stderr]) pipe?.destroy();
-      this.#process.unref();
-    }
-    this.#settle(end);
-  }
-}
-
-const running = new Set<RunningChild>();
+const running = new Set<KillGroup>();
 let isArmed = false;
 
 /** A process that exits must not leave child processes behind. */
-function killAtExit(child: RunningChild): void {
-  running.add(child);
+function killAtExit(killGroup: KillGroup): void {
+  running.add(killGroup);
   if (isArmed) return;
   isArmed = true;
   process.on("exit", () => {
-    for (const left of running) left.killGroup("SIGKILL");
+    for (const kill of running) kill("SIGKILL");
   });
 }
 
@@ -153,11 +137,9 @@ const LAST_OUTPUT_MS = 250;
 
 /** Settles when all output of an ended child has been read, or when another process holds its pipes. */
 export async function outputEnded({ stdout, stderr }: Pick<Child, "stdout" | "stderr">): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LAST_OUTPUT_MS);
-  });
-  await Promise.race([Promise.all([closed(stdout), closed(stderr)]), late]);
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, LAST_OUTPUT_MS);
+  await Promise.race([Promise.all([closed(stdout), closed(stderr)]), late.promise]);
   clearTimeout(timer);
 }
 
@@ -182,16 +164,13 @@ export function describeEnd(end: ChildEnd): string {
   }
 }
 
-export interface RunOptions {
+export interface RunOptions extends Pick<StartOptions, "env" | "graceMs"> {
   /** Written to its standard input, which is then closed. */
   readonly input?: string;
-  readonly env?: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
   /** Of each stream; the rest is dropped. */
   readonly maxOutputBytes?: number;
-  /** Between SIGTERM and SIGKILL after the timeout. */
-  readonly graceMs?: number;
   /** An open file as its standard input, instead of `input`. */
   readonly stdinFd?: number;
 }
