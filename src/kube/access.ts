@@ -60,27 +60,15 @@ export interface Asked {
   readonly content?: { readonly type: string; readonly body: string };
 }
 
-export interface Connection {
-  /** The whole answer. */
-  ask(asked: Asked, signal: AbortSignal): Promise<Answer>;
-  /** A streamed response without an end. An error response is returned complete. */
-  follow(asked: Asked, signal: AbortSignal): Promise<Answer | AsyncIterable<Buffer>>;
-  close(): void;
-}
+export type Connection = ReturnType<typeof connect>;
 
 /** A node's pods are a few MB at most; a larger response would exceed the memory limit of the agent. */
-export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
-export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES): Connection {
+export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) {
   const isTls = access.server.protocol === "https:";
   const { ca, cert, key, serverName, insecure } = access.tls;
-  const tls = {
-    rejectUnauthorized: !insecure,
-    ca,
-    cert,
-    key,
-    servername: serverName,
-  };
+  const tls = { rejectUnauthorized: !insecure, ca, cert, key, servername: serverName };
   // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");
   const http = process.getBuiltinModule("node:http");
@@ -125,8 +113,10 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
   }
 
   return {
-    ask: (asked, signal) => send(asked, signal, (response) => receiveAnswer(response, maxBytes)),
-    follow: (asked, signal) =>
+    /** The whole answer. */
+    ask: (asked: Asked, signal: AbortSignal) => send(asked, signal, (response) => receiveAnswer(response, maxBytes)),
+    /** A streamed response without an end. An error response is returned complete. */
+    follow: (asked: Asked, signal: AbortSignal) =>
       send<Answer | AsyncIterable<Buffer>>(asked, signal, async (response) =>
         response.statusCode === 200 ? chunksOf(response, signal) : await receiveAnswer(response, maxBytes),
       ),
@@ -157,8 +147,13 @@ function receiveAnswer(response: IncomingMessage, maxBytes: number): Promise<Ans
   });
 }
 
-function asKubeError(error: unknown, { server, from }: ApiAccess, signal: AbortSignal): KubeError {
-  const who = `the API server ${server.origin} (by ${from})`;
+/** For messages. */
+export function nameOf({ server, from }: ApiAccess): string {
+  return `the API server ${server.origin} (by ${from})`;
+}
+
+function asKubeError(error: unknown, access: ApiAccess, signal: AbortSignal): KubeError {
+  const who = nameOf(access);
   if (signal.aborted) return new KubeError("timeout", `${who} did not answer in time`, error);
   if (error instanceof KubeError) return new KubeError(error.kind, `${who}: ${error.message}`, error);
   return new KubeError("unreachable", `${who} cannot be reached: ${reasonOf(error)}`, error);

@@ -1,23 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import { type Answer, type ApiAccess, type Asked, type Connection, connect, isTokenSafe } from "./access.ts";
+import { type Answer, type ApiAccess, type Asked, type Connection, connect, isTokenSafe, nameOf } from "./access.ts";
 import { KubeError, type KubeErrorKind } from "./errors.ts";
 
 /**
  * A client of one API server, with one timeout for all its requests. Writes are never retried: the caller names the
  * version of the object, and decides what a conflict means.
  */
-export interface Api {
-  /** Counts the received bytes against the budget, if there is one. */
-  get(path: string, accept?: string, budget?: ByteBudget): Promise<unknown>;
-  create(path: string, body: unknown): Promise<unknown>;
-  replace(path: string, body: unknown): Promise<unknown>;
-  patch(path: string, body: unknown, kind: PatchKind): Promise<unknown>;
-  delete(path: string, options: unknown): Promise<unknown>;
-  /** Watch events of a list. There is no timeout except for the signal. */
-  watch(path: string, signal: AbortSignal, options?: WatchOptions): AsyncIterable<WatchEvent>;
-  close(): void;
-}
+export type Api = ReturnType<typeof openApi>;
 
 /** A limit for several responses together; throws when it is exceeded. */
 export interface ByteBudget {
@@ -30,13 +20,12 @@ export interface WatchOptions {
   readonly onOpen?: () => void;
 }
 
-export type PatchKind = "merge" | "strategic" | "json";
-
-const PATCH_TYPES: Readonly<Record<PatchKind, string>> = {
+const PATCH_TYPES = {
   merge: "application/merge-patch+json",
   strategic: "application/strategic-merge-patch+json",
   json: "application/json-patch+json",
-};
+} as const;
+export type PatchKind = keyof typeof PATCH_TYPES;
 
 export interface ApiLimits {
   readonly timeoutMs: number;
@@ -45,7 +34,7 @@ export interface ApiLimits {
 
 const JSON_TYPE = "application/json";
 
-export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): Api {
+export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits) {
   const connection = connect(access, maxBytes);
   // The rest of a caller's time may have a fraction, and Node's timers need an integer.
   const deadline: Deadline = {
@@ -63,11 +52,12 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
     return understand(await connection.ask({ method, path, content }, deadline.signal), path, access);
   }
 
+  /** Watch events of a list. There is no timeout except for the signal. */
   async function* watch(
     path: string,
     signal: AbortSignal,
     { accept = JSON_TYPE, onOpen }: WatchOptions = {},
-  ): AsyncGenerator<WatchEvent> {
+  ): AsyncIterable<WatchEvent> {
     const asked: Asked = { method: "GET", path: `${path}${path.includes("?") ? "&" : "?"}watch=true`, accept };
     const answer = await connection.follow(asked, signal);
     if ("status" in answer) throw refusal(answer, path, access);
@@ -76,15 +66,16 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
   }
 
   return {
-    get: async (path, accept = JSON_TYPE, budget) => {
+    /** Counts the received bytes against the budget, if there is one. */
+    get: async (path: string, accept: string = JSON_TYPE, budget?: ByteBudget) => {
       const answer = await withOneRetry(connection, { method: "GET", path, accept }, deadline);
       budget?.spend(answer.body.length);
       return understand(answer, path, access);
     },
-    create: (path, body) => write("POST", path, body),
-    replace: (path, body) => write("PUT", path, body),
-    patch: (path, body, kind) => write("PATCH", path, body, PATCH_TYPES[kind]),
-    delete: (path, options) => write("DELETE", path, options),
+    create: (path: string, body: unknown) => write("POST", path, body),
+    replace: (path: string, body: unknown) => write("PUT", path, body),
+    patch: (path: string, body: unknown, kind: PatchKind) => write("PATCH", path, body, PATCH_TYPES[kind]),
+    delete: (path: string, options: unknown) => write("DELETE", path, options),
     watch,
     close: () => connection.close(),
   };
@@ -143,10 +134,6 @@ function refusal({ status, body, retryAfter }: Answer, path: string, access: Api
   return new KubeError(kindOf(status), message, undefined, retryAfter);
 }
 
-function nameOf({ server, from }: ApiAccess): string {
-  return `the API server ${server.origin} (by ${from})`;
-}
-
 function pathOf(path: string): string {
   return path.split("?", 1)[0] ?? path;
 }
@@ -185,15 +172,11 @@ function expiryHint({ certificate }: ApiAccess): string {
 }
 
 /** One line of a watch. Of a bookmark only the resourceVersion is used; the object of an error is a Status. */
-export interface WatchEvent {
-  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
-  readonly object: unknown;
-}
-
 const WatchEventSchema = v.object({
   type: v.picklist(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]),
   object: v.unknown(),
 });
+export type WatchEvent = v.InferOutput<typeof WatchEventSchema>;
 
 /** etcd accepts no object above 1.5 MB, so a JSON line is always shorter than this. */
 const LONGEST_LINE = 8 * 1024 * 1024;

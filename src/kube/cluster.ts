@@ -27,23 +27,25 @@ import {
   withPlugins,
 } from "./unattached-volumes.ts";
 
-export interface ClusterQuestion {
+/** Where to ask about which node. */
+export interface NodeAccess {
   readonly credentials: CredentialsPlace;
   readonly readText: ReadText;
   /** The node's name, unless the credentials contain another one. */
   readonly node: string;
   readonly limits: ApiLimits;
+}
+
+export interface ClusterQuestion extends NodeAccess {
   /** Whether the runtime lists a dead sandbox; some requests are needed only then. */
   readonly hasDeadSandboxes?: Promise<boolean>;
 }
 
 /** Reads the cluster's state of this node. A failure is part of the result. */
 export async function askCluster(question: ClusterQuestion): Promise<ClusterAnswer> {
-  const { credentials, readText, node, limits, hasDeadSandboxes = Promise.resolve(true) } = question;
+  const { hasDeadSandboxes = Promise.resolve(true) } = question;
   return await orFailed(async () => {
-    const access = await openAccess(credentials, readText);
-    const name = nodeName(access, node);
-    const api = openApi(access, limits);
+    const { api, name, isKubelet } = await openNode(question);
     try {
       const standing = {
         pods: () => readAll(api, PODS, name),
@@ -53,7 +55,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         csiDrivers: () => readCsiDrivers(api, name),
       };
       const following = { most: () => MAX_LOOKUPS, volumes: new Map(), attachments: readOnce };
-      const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), hasDeadSandboxes, following });
+      const facts = await readFacts(api, standing, { name, isKubelet, hasDeadSandboxes, following });
       return { kind: "answered", facts };
     } finally {
       api.close();
@@ -76,13 +78,16 @@ export async function openAccess(credentials: CredentialsPlace, readText: ReadTe
     : await kubeconfigAccess(credentials.path, readText);
 }
 
-/** Kubelet writes its node's name in lower case, whatever the host name is. */
-export function nodeName({ certificate }: ApiAccess, node: string): string {
-  return certificate?.node ?? node.toLowerCase();
-}
-
-export function isKubelet({ certificate }: ApiAccess): boolean {
-  return certificate?.node !== undefined;
+export async function openNode({ credentials, readText, node, limits }: NodeAccess) {
+  const access = await openAccess(credentials, readText);
+  const own = access.certificate?.node;
+  return {
+    api: openApi(access, limits),
+    /** The node's name in the cluster. Kubelet writes it in lower case, whatever the host name is. */
+    name: own ?? node.toLowerCase(),
+    /** The credentials are a kubelet's own. */
+    isKubelet: own !== undefined,
+  };
 }
 
 /** Reads from the server's cache, at least at the given version. */

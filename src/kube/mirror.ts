@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ReadText } from "./access.ts";
-import { type Api, type ApiLimits, openApi } from "./api.ts";
+import type { Api } from "./api.ts";
 import { attachmentReader } from "./attachments.ts";
-import { isKubelet, nodeName, openAccess, orFailed, readAll, readFacts, type Standing } from "./cluster.ts";
+import { type NodeAccess, openNode, orFailed, readAll, readFacts, type Standing } from "./cluster.ts";
 import { type ApiPod, type ClusterAnswer, IGNORED_NAMESPACES, NODES, PODS, type PodEvent } from "./cluster-facts.ts";
 import { KubeError, orKubeError } from "./errors.ts";
 import { readEvents } from "./events.ts";
-import type { CredentialsPlace } from "./kubeconfig.ts";
 import { type ApiVolume, MAX_LOOKUPS, readCsiDrivers } from "./unattached-volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
@@ -19,12 +17,7 @@ export interface ClusterMirror {
   close(): void;
 }
 
-export interface MirrorOptions {
-  readonly credentials: CredentialsPlace;
-  readonly readText: ReadText;
-  /** The node's name, unless the credentials contain another one. */
-  readonly node: string;
-  readonly limits: ApiLimits;
+export interface MirrorOptions extends NodeAccess {
   readonly trust?: Trust;
 }
 
@@ -51,16 +44,12 @@ const EVENTS_MS = 30_000;
 const MAX_VOLUMES = 1000;
 
 export function openClusterMirror(options: MirrorOptions): ClusterMirror {
-  const { credentials, readText, node, limits, trust = TRUST } = options;
+  const { limits, trust = TRUST } = options;
   const listeners = new Set<() => void>();
   const onChange = (): void => {
     for (const listener of listeners) listener();
   };
-  const converse = async () => {
-    const access = await openAccess(credentials, readText);
-    return { access, api: openApi(access, limits), node: nodeName(access, node) };
-  };
-  const watching = { open: converse, openMs: limits.timeoutMs, onChange };
+  const watching = { open: () => openNode(options), openMs: limits.timeoutMs, onChange };
   const pods = watchList(PODS, watching);
   const nodes = watchList(NODES, watching);
   const volumes = new Map<string, ApiVolume>();
@@ -121,15 +110,15 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   }
 
   async function ask(hasDeadSandboxes: Promise<boolean>): Promise<ClusterAnswer> {
-    const { access, api, node: name } = await converse();
+    const { api, name, isKubelet } = await openNode(options);
     scans += 1;
     const budgeted = withBudget(api, scans === 1 ? MAX_LOOKUPS : REQUESTS_PER_SCAN);
     // Kubelet credentials may not read namespaces.
-    if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
+    if (!isKubelet) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MAX_VOLUMES) volumes.clear();
     try {
       const following = { most: budgeted.left, volumes, attachments };
-      const question = { name, isKubelet: isKubelet(access), hasDeadSandboxes, following };
+      const question = { name, isKubelet, hasDeadSandboxes, following };
       const facts = await readFacts(budgeted.api, standing(name, hasDeadSandboxes, budgeted), question);
       return { kind: "answered", facts };
     } finally {

@@ -1,27 +1,17 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
+import { pause } from "../host/poll.ts";
 import type { Api, WatchEvent } from "./api.ts";
 import { METADATA_LIST, METADATA_WATCH, type Resource } from "./cluster-facts.ts";
 import { KubeError, orKubeError, watchBackOffMs } from "./errors.ts";
 import { listWithVersion } from "./list.ts";
 
 /** A list, kept up to date by a watch. Only the reduced items are kept, never the objects. */
-export interface WatchedList<Item> {
-  /** Resolves after the first list, successful or not. */
-  readonly started: Promise<void>;
-  /** The items, or the error once the watch has been broken for longer than this. */
-  items(graceMs: number): readonly Item[] | KubeError;
-  /** The last received version. */
-  version(): string | undefined;
-  /** Milliseconds since the last message of the server. */
-  silentMs(): number;
-  close(): void;
-}
+export type WatchedList<Item> = ReturnType<typeof watchList<unknown, Item>>;
 
 export interface WatchedListOptions {
   /** Opens a client with the current credentials, because they are renewed while a watch runs. */
-  readonly open: () => Promise<{ readonly api: Api; readonly node: string }>;
+  readonly open: () => Promise<{ readonly api: Api; readonly name: string }>;
   /** Timeout for opening a watch. */
   readonly openMs: number;
   readonly onChange: () => void;
@@ -42,7 +32,7 @@ const MAX_KEPT = 50_000;
 export function watchList<Parsed, Item>(
   resource: Resource<Parsed, Item>,
   { open, openMs, onChange }: WatchedListOptions,
-): WatchedList<Item> {
+) {
   const kept = new Map<string, Item>();
   const stop = new AbortController();
   const started = Promise.withResolvers<void>();
@@ -122,7 +112,7 @@ export function watchList<Parsed, Item>(
 
   /** Runs until the server ends the watch orderly. */
   async function converse(): Promise<void> {
-    const { api, node } = await open();
+    const { api, name: node } = await open();
     try {
       if (version === undefined) await list(api, node);
       await follow(api, node);
@@ -160,10 +150,14 @@ export function watchList<Parsed, Item>(
     started.resolve();
   });
   return {
+    /** Resolves after the first list, successful or not. */
     started: started.promise,
-    items: (graceMs) =>
+    /** The items, or the error once the watch has been broken for longer than this. */
+    items: (graceMs: number): readonly Item[] | KubeError =>
       trouble === undefined || performance.now() - trouble.since < graceMs ? [...kept.values()] : trouble.error,
+    /** The last received version. */
     version: () => version,
+    /** Milliseconds since the last message of the server. */
     silentMs: () => performance.now() - receivedAt,
     close: () => stop.abort(),
   };
@@ -181,12 +175,4 @@ function watchError(status: unknown): KubeError {
   const parsed = v.safeParse(StatusSchema, status);
   const { code, message } = parsed.success ? parsed.output : {};
   return new KubeError(code === 410 ? "expired" : "busy", `the watch was ended: ${message ?? "without a word"}`);
-}
-
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(milliseconds, undefined, { signal });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
 }
