@@ -1,9 +1,10 @@
 import { lstatSync, type Stats } from "node:fs";
 import { CNI_CONF_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
-import { parseJson, property } from "../host/text.ts";
+import { fileText, listDirectory } from "../host/safe-fs.ts";
+import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
+import { confFilesIn } from "../node/cni-conf.ts";
 import { isJsonObject } from "../node/cni-files.ts";
 import { fetchRuntimeInfo } from "../node/cri-facts.ts";
 import { findNodeRuntime } from "../node/runtime-process.ts";
@@ -89,7 +90,6 @@ const CACHE_DEPTH = 2;
 /** Network plugins are rarely installed or changed. */
 const CONFIG_EVERY_MS = 30_000;
 const MAX_CONFIG_FILES = 64;
-const MAX_CONFIG_BYTES = 1024 * 1024;
 const DEEPEST_DELEGATE = 8;
 
 /** Directories with files of plugins: below the CNI directory, and wherever their configurations point. */
@@ -115,16 +115,11 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
 }
 
 function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
-  const listing = listDirectory(resolveOnHost(hostRoot, dir, "follow"));
-  if (listing.kind !== "listed") return [];
-  const files = listing.entries.filter(
-    ({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name),
-  );
-  return files.slice(0, MAX_CONFIG_FILES).flatMap(({ name }) => {
+  const files = confFilesIn(listDirectory(resolveOnHost(hostRoot, dir, "follow")));
+  return files.slice(0, MAX_CONFIG_FILES).flatMap((name) => {
     // A configuration that others can write must not choose which files root opens.
     if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];
-    const content = readRegularFile(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"), MAX_CONFIG_BYTES);
-    return content.kind === "content" ? rootsInConfig(parseJson(content.text)) : [];
+    return rootsInConfig(parseJson(fileText(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"))));
   });
 }
 
@@ -150,11 +145,10 @@ const DIRECTORY_KEYS: Readonly<Record<string, { readonly key: string; readonly d
 };
 
 function rootOfPlugin(plugin: object): readonly KeptRoot[] {
-  const type = property(plugin, "type");
-  const known = typeof type === "string" && Object.hasOwn(DIRECTORY_KEYS, type) ? DIRECTORY_KEYS[type] : undefined;
-  const path = known === undefined ? undefined : property(plugin, known.key);
-  if (known === undefined || typeof path !== "string" || !path.startsWith("/")) return [];
-  return [{ path, depth: known.depth }];
+  const type = stringIn(plugin, "type") ?? "";
+  const known = Object.hasOwn(DIRECTORY_KEYS, type) ? DIRECTORY_KEYS[type] : undefined;
+  const path = stringIn(plugin, known?.key ?? "");
+  return known !== undefined && path?.startsWith("/") ? [{ path, depth: known.depth }] : [];
 }
 
 export interface AskedRuntime {

@@ -153,6 +153,12 @@ export function readRegularFile(path: string, maxBytes: number = MAX_FILE_BYTES)
   }
 }
 
+/** Empty if it cannot be read for any reason. */
+export function fileText(path: string, maxBytes?: number): string {
+  const file = readRegularFile(path, maxBytes);
+  return file.kind === "content" ? file.text : "";
+}
+
 function readOpenFile(fd: number, maxBytes: number): FileRead {
   const stats = fstatSync(fd);
   if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };

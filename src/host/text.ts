@@ -12,6 +12,12 @@ export function property(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
 }
 
+/** The same, if it is a string. */
+export function stringIn(value: unknown, key: string): string | undefined {
+  const text = property(value, key);
+  return typeof text === "string" ? text : undefined;
+}
+
 /** Escapes control and invisible characters in a name or message of another program. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\uFFFD]/gu, (character) => {

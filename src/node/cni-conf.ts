@@ -1,9 +1,9 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { failedListing, type Listing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
-import { parseJson, printable, property } from "../host/text.ts";
+import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { DEFAULT_MULTUS_DIR, isJsonObject } from "./cni-files.ts";
 import type { CniConfig, CniPlugin, MultusConfig } from "./types/cni.ts";
@@ -21,6 +21,12 @@ const MAX_CONF_BYTES = 2 * 1024 * 1024;
 
 const CONF_FILE = /\.(?:conf|conflist|json)$/;
 
+/** Like the runtime, which follows links. */
+export function confFilesIn(listing: Listing): readonly string[] {
+  const entries = listing.kind === "listed" ? listing.entries : [];
+  return entries.filter(({ name, kind }) => kind !== "directory" && CONF_FILE.test(name)).map(({ name }) => name);
+}
+
 /**
  * The network that the runtime would use. Unlike everywhere else, links are followed, as the runtime does:
  * distributions link the directory (microk8s), the files (NixOS) and the binaries (k3s).
@@ -32,16 +38,11 @@ export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>>
     return failed(`the CNI configuration in ${dir} is not used: ${trust.detail}`, trust.next);
   const listing = listDirectory(resolveOnHost(root, dir, "follow"));
   if (listing.kind === "refused") return failedListing(dir, listing);
-  const names =
-    listing.kind === "absent"
-      ? []
-      : listing.entries
-          .filter((entry) => entry.kind !== "directory" && CONF_FILE.test(entry.name))
-          .map(({ name }) => name);
+  const names = confFilesIn(listing);
   if (names.length === 0) return absent(notInitialised(dir, listing.kind === "absent"));
 
   const oddities: Oddity[] = binDirs.flatMap((binDir) => untrustedBinDir(root, binDir));
-  for (const name of names.sort()) {
+  for (const name of names.toSorted()) {
     const path = `${dir}/${printable(name)}`;
     const owner = provePath(root, `${dir}/${name}`);
     if (owner.kind === "refused") {
@@ -111,13 +112,13 @@ export function parseNetworkConf(text: string, isList: boolean): NetworkConf | P
   const conf = parseJson(text);
   if (!isJsonObject(conf)) return { problem: "is not a JSON object" };
   if (!isList) {
-    if (!textOf(conf, "type")) return { problem: 'names no plugin in "type"' };
+    if (!stringIn(conf, "type")) return { problem: 'names no plugin in "type"' };
     return { chain: [conf] };
   }
-  if (textOf(conf, "name") === undefined) return { problem: 'has no "name"' };
+  if (stringIn(conf, "name") === undefined) return { problem: 'has no "name"' };
   const chain = property(conf, "plugins");
   if (!Array.isArray(chain) || chain.length === 0) return { problem: 'lists no "plugins"' };
-  if (!chain.every((plugin): plugin is object => isJsonObject(plugin) && Boolean(textOf(plugin, "type")))) {
+  if (!chain.every((plugin): plugin is object => isJsonObject(plugin) && Boolean(stringIn(plugin, "type")))) {
     return { problem: 'has a plugin without "type"' };
   }
   return { chain };
@@ -142,7 +143,7 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
 
 /** A plugin and its IPAM plugin. */
 function pluginTypes(plugin: unknown): readonly string[] {
-  const types = [textOf(plugin, "type"), textOf(property(plugin, "ipam"), "type")];
+  const types = [stringIn(plugin, "type"), stringIn(property(plugin, "ipam"), "type")];
   return types.flatMap((type) => (type ? [type] : []));
 }
 
@@ -156,27 +157,28 @@ function delegateTypes(plugin: object): readonly string[] {
 }
 
 function isMultus(plugin: object): boolean {
-  const type = textOf(plugin, "type");
+  const type = stringIn(plugin, "type");
   return type === "multus" || type === "multus-shim";
 }
 
 function multusConfig(plugin: object, confFile: string): MultusConfig | undefined {
   if (!isMultus(plugin)) return undefined;
+  const thick = stringIn(plugin, "type") === "multus-shim";
   return {
     confFile,
-    cniDir: textOf(plugin, "cniDir") || DEFAULT_MULTUS_DIR,
-    ...daemonOf(plugin),
-    binDir: textOf(plugin, "binDir") || "/opt/cni/bin",
+    cniDir: stringIn(plugin, "cniDir") || DEFAULT_MULTUS_DIR,
+    thick,
+    ...(thick ? { socket: multusSocketIn(plugin) } : {}),
+    binDir: stringIn(plugin, "binDir") || "/opt/cni/bin",
   };
 }
 
 const DEFAULT_SOCKET_DIR = "/run/multus";
 
 /** The daemon writes the configuration that contains its socket for the shim. */
-function daemonOf(plugin: object): Pick<MultusConfig, "thick" | "socket"> {
-  if (textOf(plugin, "type") !== "multus-shim") return { thick: false };
-  const dir = textOf(plugin, "daemonSocketDir");
-  return { thick: true, socket: posix.join(dir?.startsWith("/") ? dir : DEFAULT_SOCKET_DIR, "multus.sock") };
+export function multusSocketIn(plugin: object): string {
+  const dir = stringIn(plugin, "daemonSocketDir");
+  return posix.join(dir?.startsWith("/") ? dir : DEFAULT_SOCKET_DIR, "multus.sock");
 }
 
 function isInstalled(root: string, binDirs: readonly string[], type: string): boolean {
@@ -193,9 +195,4 @@ function isExecutable(path: string): boolean {
     // An unreadable directory, or an invalid name: for the runtime the plugin is missing as well.
     return false;
   }
-}
-
-function textOf(value: unknown, key: string): string | undefined {
-  const text = property(value, key);
-  return typeof text === "string" ? text : undefined;
 }

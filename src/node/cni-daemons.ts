@@ -1,9 +1,10 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { fileText, listDirectory } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
-import { parseJson, printable, property } from "../host/text.ts";
+import { parseJson, printable, property, stringIn } from "../host/text.ts";
+import { confFilesIn, multusSocketIn } from "./cni-conf.ts";
 import { stateOfSocket } from "./csi.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
@@ -12,7 +13,6 @@ import type { Snapshot } from "./types/snapshot.ts";
 
 /** The default sockets of daemons that CNI plugins connect to, if their configuration sets none. */
 const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
-  "multus-shim": "/run/multus/multus.sock",
   "kube-ovn": "/run/openvswitch/kube-ovn-daemon.sock",
   "cilium-cni": "/run/cilium/cilium.sock",
   antrea: "/run/antrea/cni.sock",
@@ -20,7 +20,6 @@ const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
   spiderpool: "/run/spidernet/spiderpool.sock",
 };
 
-const CONF_FILE = /\.(?:conf|conflist|json)$/;
 const MAX_FILES = 20;
 const MAX_DAEMONS = 8;
 const MAX_CONF_BYTES = 2 * 1024 * 1024;
@@ -56,13 +55,7 @@ export async function readCniDaemons(where: {
         state === "listening" || state === "unknown"
           ? valueOr(await findRuntimeProcess({ root, socketPath: socket, table, signal }), undefined)
           : undefined;
-      return {
-        socket: printable(socket),
-        plugins: [...plugins],
-        state,
-        since,
-        listener,
-      };
+      return { socket: printable(socket), plugins: [...plugins], state, since, listener };
     }),
   );
   return read(daemons);
@@ -74,14 +67,10 @@ export async function readCniDaemons(where: {
  */
 function daemonSockets(root: string, dir: string): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
-  const listing = listDirectory(resolveOnHost(root, dir, "follow"));
-  if (listing.kind !== "listed") return found;
-  const names = listing.entries.filter(({ name, kind }) => kind !== "directory" && CONF_FILE.test(name));
-  for (const { name } of names.slice(0, MAX_FILES)) {
-    const content = readRegularFile(resolveOnHost(root, posix.join(dir, name), "follow"), MAX_CONF_BYTES);
-    if (content.kind !== "content") continue;
-    for (const plugin of pluginsIn(parseJson(content.text), 0)) {
-      const { type, socket } = plugin;
+  const names = confFilesIn(listDirectory(resolveOnHost(root, dir, "follow")));
+  for (const name of names.slice(0, MAX_FILES)) {
+    const text = fileText(resolveOnHost(root, posix.join(dir, name), "follow"), MAX_CONF_BYTES);
+    for (const { type, socket } of pluginsIn(parseJson(text), 0)) {
       const canonical = posix.normalize(socket).replace(/^\/var\/run\//, "/run/");
       found.set(canonical, (found.get(canonical) ?? new Set()).add(printable(type)));
     }
@@ -99,19 +88,18 @@ const DEEPEST = 4;
 /** A plugin, the plugins of its chain and its delegates. */
 function pluginsIn(conf: unknown, depth: number): readonly DialingPlugin[] {
   if (typeof conf !== "object" || conf === null || depth > DEEPEST) return [];
-  const type = property(conf, "type");
-  const own = typeof type === "string" ? socketOf(type, conf) : undefined;
+  const type = stringIn(conf, "type");
+  const socket = type === undefined ? undefined : socketOf(type, conf);
   const nested = [property(conf, "plugins"), property(conf, "delegates")].flatMap((list) =>
     Array.isArray(list) ? list.flatMap((one: unknown) => pluginsIn(one, depth + 1)) : [],
   );
-  return own === undefined || typeof type !== "string" ? nested : [{ type, socket: own }, ...nested];
+  return type === undefined || socket === undefined ? nested : [{ type, socket }, ...nested];
 }
 
 /** kube-ovn configures `server_socket`, multus `daemonSocketDir`; others use a fixed path. */
 function socketOf(type: string, conf: object): string | undefined {
-  const named = property(conf, "server_socket");
-  if (typeof named === "string" && named.startsWith("/")) return named;
-  const dir = property(conf, "daemonSocketDir");
-  if (type === "multus-shim" && typeof dir === "string" && dir.startsWith("/")) return posix.join(dir, "multus.sock");
+  const named = stringIn(conf, "server_socket");
+  if (named?.startsWith("/")) return named;
+  if (type === "multus-shim") return multusSocketIn(conf);
   return Object.hasOwn(DEFAULT_SOCKETS, type) ? DEFAULT_SOCKETS[type] : undefined;
 }

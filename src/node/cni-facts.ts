@@ -1,8 +1,8 @@
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
-import { type HostDir, readRegularFile } from "../host/safe-fs.ts";
+import { fileText, type HostDir } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
-import { parseJson, property } from "../host/text.ts";
+import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { CORRUPT, isJsonObject, OK, readCniResults, readMultusCache, readScratchDir } from "./cni-files.ts";
@@ -63,7 +63,6 @@ export async function readFlannelScratch(where: HostDir): Promise<Source<readonl
 }
 
 const CONFIG_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
-const MAX_BYTES = 1024 * 1024;
 
 /**
  * The cache directory of the thick multus daemon. Its own configuration overrides what the shim sends. In upstream's
@@ -72,8 +71,8 @@ const MAX_BYTES = 1024 * 1024;
  */
 export function withDaemonConfig(root: string, multus: MultusConfig, table: ProcessTable | undefined): MultusConfig {
   if (!multus.thick || multus.socket === undefined) return multus;
-  const cniDir = property(parseJson(configText(root, multus.socket, table)), "cniDir");
-  return typeof cniDir === "string" && cniDir.startsWith("/") ? { ...multus, cniDir } : multus;
+  const cniDir = stringIn(parseJson(configText(root, multus.socket, table)), "cniDir");
+  return cniDir?.startsWith("/") ? { ...multus, cniDir } : multus;
 }
 
 function configText(root: string, socket: string, table: ProcessTable | undefined): string {
@@ -81,9 +80,9 @@ function configText(root: string, socket: string, table: ProcessTable | undefine
   const [daemon] = candidates.length === 0 ? [] : findMultusDaemons(root, candidates, processProver(root), [socket]);
   if (daemon !== undefined) {
     const dir = hostPath(root, `/proc/${daemon.pid}`);
-    return textOf(resolveOnHost(`${dir}/root`, configPathIn(procText(`${dir}/cmdline`)), "follow"));
+    return fileText(resolveOnHost(`${dir}/root`, configPathIn(procText(`${dir}/cmdline`)), "follow"));
   }
-  return provePath(root, CONFIG_FILE).kind === "trusted" ? textOf(resolveOnHost(root, CONFIG_FILE, "follow")) : "";
+  return provePath(root, CONFIG_FILE).kind === "trusted" ? fileText(resolveOnHost(root, CONFIG_FILE, "follow")) : "";
 }
 
 /** `-config FILE`, `-config=FILE`, and the same with two dashes. */
@@ -92,9 +91,4 @@ function configPathIn(cmdline: string): string {
   const at = words.findIndex((word) => /^--?config(?:=|$)/.test(word));
   const path = words[at]?.includes("=") ? words[at].slice(words[at].indexOf("=") + 1) : words[at + 1];
   return at >= 0 && path?.startsWith("/") ? path : CONFIG_FILE;
-}
-
-function textOf(path: string): string {
-  const file = readRegularFile(path, MAX_BYTES);
-  return file.kind === "content" ? file.text : "";
 }

@@ -1,6 +1,6 @@
 import { mapLimited } from "../host/concurrency.ts";
 import type { Oddity } from "../host/source.ts";
-import { parseJson, property } from "../host/text.ts";
+import { parseJson, property, stringIn } from "../host/text.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Container } from "../runtime/gen/containerd/containers.ts";
@@ -131,9 +131,8 @@ function metadataIn(extensions: Readonly<Record<string, { readonly value: Uint8A
 /** The extension is JSON: `{"Version":"v1","Metadata":{"ID":…,"Name":…,"NetNSPath":…,"CNIResult":…,"Config":…}}`. */
 export function parseSandboxMetadata(bytes: Uint8Array): SandboxMetadata | undefined {
   const metadata = property(parseJson(new TextDecoder().decode(bytes)), "Metadata");
-  const name = property(metadata, "Name");
-  if (typeof name !== "string") return undefined;
-  const netnsPath = property(metadata, "NetNSPath");
+  const name = stringIn(metadata, "Name");
+  if (name === undefined) return undefined;
   const options = property(
     property(property(property(metadata, "Config"), "linux"), "security_context"),
     "namespace_options",
@@ -141,7 +140,7 @@ export function parseSandboxMetadata(bytes: Uint8Array): SandboxMetadata | undef
   const result = property(metadata, "CNIResult");
   return {
     name,
-    netnsPath: typeof netnsPath === "string" ? netnsPath : "",
+    netnsPath: stringIn(metadata, "NetNSPath") ?? "",
     hostNetwork: property(options, "network") === HOST_NETWORK,
     hasCniResult: result !== undefined && result !== null,
   };

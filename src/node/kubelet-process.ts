@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { EMBEDDED_KUBELETS, placesAt, SERVING_CERTIFICATES } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { openFilesOf, parseListeningPorts, procLink, procText, readProcFileWithin, splitNul } from "../host/proc.ts";
-import { readRegularFile } from "../host/safe-fs.ts";
+import { fileText } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
@@ -152,10 +152,9 @@ export async function findKubeletServer(root: string, signal: AbortSignal): Prom
     const urls = wanted
       .filter(({ port }) => open.has(port))
       .map(({ port, scheme }) => new URL(`${scheme}://127.0.0.1:${port}`));
-    const kubeconfig = flagOf(kubelet.argv, "kubeconfig");
     if (urls.length === 0) continue;
-    const serving = readServingCertificate(kubelet, root);
-    return { urls, kubeconfig, serving };
+    const kubeconfig = flagOf(kubelet.argv, "kubeconfig");
+    return { urls, kubeconfig, serving: readServingCertificate(kubelet, root) };
   }
   return undefined;
 }
@@ -192,8 +191,7 @@ function readServingCertificate(kubelet: RunningKubelet, root: string): ServingC
     named === undefined ? [...IN_CERT_DIR.map((name) => `${certDir}/${name}`), ...SERVING_CERTIFICATES] : [named];
   for (const place of places) {
     if (provePath(root, place).kind !== "trusted") continue;
-    const file = readRegularFile(resolveOnHost(root, place, "follow"));
-    const certificate = file.kind === "content" ? parse(file.text) : undefined;
+    const certificate = parse(fileText(resolveOnHost(root, place, "follow")));
     if (certificate !== undefined) return certificate;
   }
   return undefined;
@@ -222,7 +220,5 @@ function nameIn(leaf: string): string | undefined {
 /** A string at the top level of the file, in YAML or in JSON with one setting per line. */
 function settingOf(config: string | undefined, setting: string): string | undefined {
   if (config === undefined) return undefined;
-  const file = readRegularFile(config);
-  if (file.kind !== "content") return undefined;
-  return new RegExp(`^\\s*"?${setting}"?:[ \\t]*["']?([^"'#,\\s]+)`, "m").exec(file.text)?.[1];
+  return new RegExp(`^\\s*"?${setting}"?:[ \\t]*["']?([^"'#,\\s]+)`, "m").exec(fileText(config))?.[1];
 }

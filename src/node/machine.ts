@@ -1,6 +1,6 @@
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procLink, readProcFile } from "../host/proc.ts";
-import { readRegularFile } from "../host/safe-fs.ts";
+import { fileText } from "../host/safe-fs.ts";
 import type { PidNamespace } from "./types/snapshot.ts";
 
 /** The code of a problem in a report, and of a refused action. */
@@ -46,6 +46,5 @@ export function isSameMachine(
 }
 
 function textOf(root: string, path: string): string {
-  const file = readRegularFile(resolveOnHost(root, path, "follow"));
-  return file.kind === "content" ? file.text.trim() : "";
+  return fileText(resolveOnHost(root, path, "follow")).trim();
 }

@@ -2,7 +2,7 @@ import { CONTAINERD_ROOTS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
-import { parseJson, property } from "../host/text.ts";
+import { parseJson, property, stringIn } from "../host/text.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import { type BoltBucket, readBolt, type Wanted } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
@@ -122,9 +122,9 @@ function containerMetadataIn(bucket: BoltBucket): StoredContainer["container"] {
   const json = extensionIn(bucket, CONTAINER_EXTENSION);
   if (json === undefined) return undefined;
   const metadata = property(parseJson(decoder.decode(json)), "Metadata");
-  const name = property(metadata, "Name");
-  const sandboxId = property(metadata, "SandboxID");
-  return typeof name === "string" && typeof sandboxId === "string" ? { name, sandboxId } : undefined;
+  const name = stringIn(metadata, "Name");
+  const sandboxId = stringIn(metadata, "SandboxID");
+  return name === undefined || sandboxId === undefined ? undefined : { name, sandboxId };
 }
 
 /** Extensions are stored as protobuf's Any: the name of a type and its bytes. */

@@ -1,7 +1,7 @@
 import { lstatSync, statSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { openFilesOf, type ProcessStat, parseListeningSockets, procText, readProcFile } from "../host/proc.ts";
+import { openFilesOf, type ProcessStat, parseListeningSockets, procText } from "../host/proc.ts";
 import { errorLabel, type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
@@ -27,15 +27,11 @@ export function findMultusDaemons(
 ): readonly ProcessStat[] {
   const sockets = places
     .filter((path) => provePath(root, path).kind === "trusted")
-    .map((path) => ({
-      path,
-      identity: identityOf(resolveOnHost(root, path, "follow")),
-    }));
-  if (sockets.every(({ identity }) => identity === undefined)) return [];
-  const list = readProcFile(hostPath(root, "/proc/1/net/unix"), MAX_SOCKET_LIST_BYTES);
-  if (list.kind !== "content") return [];
+    .flatMap((path) => identityOf(resolveOnHost(root, path, "follow")) ?? []);
+  if (sockets.length === 0) return [];
+  const list = procText(hostPath(root, "/proc/1/net/unix"), MAX_SOCKET_LIST_BYTES);
   // In its container the directory may be mounted elsewhere: /host/run/multus/multus.sock.
-  const listening = parseListeningSockets(list.text).filter(({ path }) => path.endsWith("/multus.sock"));
+  const listening = parseListeningSockets(list).filter(({ path }) => path.endsWith("/multus.sock"));
 
   return processes.filter(({ pid, comm }) => {
     if (comm !== "multus-daemon" || prover.proveOwner(pid).kind === "refused") return false;
@@ -44,7 +40,7 @@ export function findMultusDaemons(
     return listening.some(({ inode, path }) => {
       if (!held.has(`socket:[${inode}]`)) return false;
       const bound = identityOf(resolveOnHost(posix.join(dir, "root"), path, "follow"));
-      return bound !== undefined && sockets.some(({ identity }) => identity === bound);
+      return bound !== undefined && sockets.includes(bound);
     });
   });
 }
@@ -160,9 +156,7 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
  * The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or if it is unreadable.
  */
 function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
-  const groups = contentOf(root, `/proc/${pid}/cgroup`);
-  if (groups === undefined) return undefined;
-  for (const line of groups.split("\n")) {
+  for (const line of contentOf(root, `/proc/${pid}/cgroup`).split("\n")) {
     const [, controllers = "", path = ""] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
     // The kernel shows a cgroup outside of this cgroup namespace as a relative path.
     if (path === "" || path.split("/").includes("..")) continue;
@@ -174,7 +168,7 @@ function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
 
 function unifiedLimit(root: string, path: string): CpuLimit | undefined {
   const dir = `/sys/fs/cgroup${path}`;
-  const [quota, period] = (contentOf(root, `${dir}/cpu.max`) ?? "").trim().split(" ").map(Number);
+  const [quota, period] = contentOf(root, `${dir}/cpu.max`).trim().split(" ").map(Number);
   return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
 }
 
@@ -182,13 +176,13 @@ function legacyLimit(root: string, controllers: string, path: string): CpuLimit 
   if (!controllers.split(",").includes("cpu")) return undefined;
   const dir = `/sys/fs/cgroup/${controllers}${path}`;
   const [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map((file) =>
-    Number(contentOf(root, `${dir}/${file}`) ?? Number.NaN),
+    Number(contentOf(root, `${dir}/${file}`)),
   );
   return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
 }
 
 /** No limit is `max` in cgroup v2 and -1 in v1. */
-function limitOf(quota = Number.NaN, period = Number.NaN, stat = ""): CpuLimit | undefined {
+function limitOf(quota = Number.NaN, period = Number.NaN, stat: string): CpuLimit | undefined {
   if (!(quota > 0) || !(period > 0)) return undefined;
   const periods = numberIn(stat, "nr_periods");
   const throttledPercent = periods === 0 ? 0 : Math.round((100 * numberIn(stat, "nr_throttled")) / periods);
@@ -199,9 +193,8 @@ function numberIn(stat: string, key: string): number {
   return Number(new RegExp(`^${key} (\\d+)$`, "m").exec(stat)?.[1] ?? 0);
 }
 
-function contentOf(root: string, path: string): string | undefined {
-  const read = readProcFile(hostPath(root, path));
-  return read.kind === "content" ? read.text : undefined;
+function contentOf(root: string, path: string): string {
+  return procText(hostPath(root, path));
 }
 
 /** Enough for a node with thousands of pods. */

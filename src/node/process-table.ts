@@ -1,6 +1,6 @@
 import { eachPaced } from "../host/concurrency.ts";
 import { hostPath } from "../host/paths.ts";
-import { type ProcessStat, parseStat, readProcFile } from "../host/proc.ts";
+import { type ProcessStat, parseStat, procText } from "../host/proc.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { failed, read, type Source } from "../host/source.ts";
 import type { Boot } from "./types/snapshot.ts";
@@ -29,8 +29,7 @@ export async function readProcessTable(where: {
   const processes: ProcessStat[] = [];
   const finished = await eachPaced(listing.entries, where.signal, ({ name }) => {
     if (!/^\d+$/.test(name)) return;
-    const text = readProcFile(`${proc}/${name}/stat`);
-    const stat = text.kind === "content" ? parseStat(text.text) : undefined;
+    const stat = parseStat(procText(`${proc}/${name}/stat`));
     if (stat !== undefined && !stat.kernelThread) processes.push(stat);
   });
   if (!finished) return failed(`the processes in ${proc} were not listed to the end in time`);
@@ -42,31 +41,25 @@ export async function readProcessTable(where: {
 }
 
 function noProc(proc: string, reason: string): Source<ProcessTable> {
-  return failed(`${proc} ${reason}: processes cannot be seen`, `check that the node's /proc is mounted at ${proc}`);
+  return failed(`${proc} ${reason}: processes cannot be seen`, mountAt(proc));
 }
 
 export function readBoot(where: { readonly root: string; readonly now: Date }): Source<Boot> {
+  const proc = hostPath(where.root, "/proc");
   const path = "/proc/sys/kernel/random/boot_id";
-  const id = readProcFile(hostPath(where.root, path));
-  if (id.kind !== "content" || id.text.trim() === "") {
-    return failed(`${path} could not be read: it is not known which boot of the node this is`, mountProc(where.root));
+  const id = procText(hostPath(where.root, path)).trim();
+  if (id === "") {
+    return failed(`${path} could not be read: it is not known which boot of the node this is`, mountAt(proc));
   }
   const uptimeSeconds = readUptime(where.root);
   if (uptimeSeconds === undefined) {
-    return failed(
-      "/proc/uptime could not be read: it is not known how long the node has been up",
-      mountProc(where.root),
-    );
+    return failed("/proc/uptime could not be read: it is not known how long the node has been up", mountAt(proc));
   }
-  return read({
-    id: id.text.trim(),
-    uptimeSeconds,
-    startedAt: new Date(where.now.getTime() - uptimeSeconds * 1000),
-  });
+  return read({ id, uptimeSeconds, startedAt: new Date(where.now.getTime() - uptimeSeconds * 1000) });
 }
 
-function mountProc(root: string): string {
-  return `check that the node's /proc is mounted at ${hostPath(root, "/proc")}`;
+function mountAt(proc: string): string {
+  return `check that the node's /proc is mounted at ${proc}`;
 }
 
 /**
@@ -74,11 +67,8 @@ function mountProc(root: string): string {
  * the container instead; the kernel cannot be younger than this process.
  */
 export function readUptime(root: string): number | undefined {
-  const uptime = readProcFile(hostPath(root, "/proc/uptime"));
-  if (uptime.kind !== "content") return undefined;
-  const seconds = Number.parseFloat(uptime.text);
+  const seconds = Number.parseFloat(procText(hostPath(root, "/proc/uptime")));
   if (!Number.isFinite(seconds)) return undefined;
-  const self = readProcFile(hostPath(root, "/proc/self/stat"));
-  const started = self.kind === "content" ? parseStat(self.text)?.startedSecondsAfterBoot : undefined;
+  const started = parseStat(procText(hostPath(root, "/proc/self/stat")))?.startedSecondsAfterBoot;
   return started === undefined ? seconds : Math.max(seconds, started + process.uptime());
 }

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { eachPaced } from "../host/concurrency.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { type ProcessStat, parseListeningSockets, procLink, readProcFile, readProcLink } from "../host/proc.ts";
+import { type ProcessStat, parseListeningSockets, procLink, readProcFile } from "../host/proc.ts";
 import { inodeOf } from "../host/safe-fs.ts";
 import { absent, errorLabel, failed, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -98,10 +98,7 @@ function holdsSocket(fdDir: string, links: ReadonlySet<string>): boolean | "deni
     const code = errorLabel(error);
     return code === "EACCES" || code === "EPERM" ? "denied" : false;
   }
-  return names.some((name) => {
-    const link = readProcLink(`${fdDir}/${name}`);
-    return link.kind === "content" && links.has(link.text);
-  });
+  return names.some((name) => links.has(procLink(`${fdDir}/${name}`) ?? ""));
 }
 
 /** Converts the socket path of this process into the node's path. */
