@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { CNI_CONF_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { fileText, listDirectory } from "../host/safe-fs.ts";
+import { entriesIn, fileText } from "../host/safe-fs.ts";
 import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { confFilesIn } from "../node/cni-conf.ts";
@@ -40,9 +40,9 @@ export function directoryFinder(most: number = MAX_DIRECTORIES): (roots: readonl
     if (nlink === 2) return [];
     const before = known.get(path);
     if (before?.changedAtMs === mtimeMs) return before.below;
-    const listing = listDirectory(path);
-    const entries = listing.kind === "listed" ? listing.entries : [];
-    const below = entries.filter(({ kind }) => kind === "directory").map(({ name }) => `${path}/${name}`);
+    const below = entriesIn(path)
+      .filter(({ kind }) => kind === "directory")
+      .map(({ name }) => `${path}/${name}`);
     if (Date.now() - mtimeMs > SETTLED_MS) known.set(path, { changedAtMs: mtimeMs, below });
     return below;
   }
@@ -115,7 +115,7 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
 }
 
 function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
-  const files = confFilesIn(listDirectory(resolveOnHost(hostRoot, dir, "follow")));
+  const files = confFilesIn(entriesIn(resolveOnHost(hostRoot, dir, "follow")));
   return files.slice(0, MAX_CONFIG_FILES).flatMap((name) => {
     // A configuration that others can write must not choose which files root opens.
     if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];

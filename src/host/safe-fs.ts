@@ -60,6 +60,12 @@ export function listDirectory(path: string, maxEntries: number = MAX_ENTRIES): L
   }
 }
 
+/** None if it cannot be listed for any reason. */
+export function entriesIn(path: string): readonly DirEntry[] {
+  const listing = listDirectory(path);
+  return listing.kind === "listed" ? listing.entries : [];
+}
+
 function readEntries(path: string, maxEntries: number): Listing {
   const entries: DirEntry[] = [];
   const undecodable: string[] = [];

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { failedListing, type Listing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { type DirEntry, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -22,8 +22,7 @@ const MAX_CONF_BYTES = 2 * 1024 * 1024;
 const CONF_FILE = /\.(?:conf|conflist|json)$/;
 
 /** Like the runtime, which follows links. */
-export function confFilesIn(listing: Listing): readonly string[] {
-  const entries = listing.kind === "listed" ? listing.entries : [];
+export function confFilesIn(entries: readonly DirEntry[]): readonly string[] {
   return entries.filter(({ name, kind }) => kind !== "directory" && CONF_FILE.test(name)).map(({ name }) => name);
 }
 
@@ -38,7 +37,7 @@ export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>>
     return failed(`the CNI configuration in ${dir} is not used: ${trust.detail}`, trust.next);
   const listing = listDirectory(resolveOnHost(root, dir, "follow"));
   if (listing.kind === "refused") return failedListing(dir, listing);
-  const names = confFilesIn(listing);
+  const names = listing.kind === "absent" ? [] : confFilesIn(listing.entries);
   if (names.length === 0) return absent(notInitialised(dir, listing.kind === "absent"));
 
   const oddities: Oddity[] = binDirs.flatMap((binDir) => untrustedBinDir(root, binDir));

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { fileText, listDirectory } from "../host/safe-fs.ts";
+import { entriesIn, fileText } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { confFilesIn, multusSocketIn } from "./cni-conf.ts";
@@ -67,7 +67,7 @@ export async function readCniDaemons(where: {
  */
 function daemonSockets(root: string, dir: string): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
-  const names = confFilesIn(listDirectory(resolveOnHost(root, dir, "follow")));
+  const names = confFilesIn(entriesIn(resolveOnHost(root, dir, "follow")));
   for (const name of names.slice(0, MAX_FILES)) {
     const text = fileText(resolveOnHost(root, posix.join(dir, name), "follow"), MAX_CONF_BYTES);
     for (const { type, socket } of pluginsIn(parseJson(text), 0)) {

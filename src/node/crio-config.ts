@@ -1,6 +1,6 @@
 import { CRIO_CONFIG } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { entriesIn, readRegularFile } from "../host/safe-fs.ts";
 import { property } from "../host/text.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -27,9 +27,11 @@ export function readCrioCniDirs(root: string): Partial<CniDirs> {
 }
 
 function configFiles(root: string): readonly string[] {
-  const listing = listDirectory(resolveOnHost(root, CRIO_CONFIG.dropIns, "follow"));
-  const entries = listing.kind === "listed" ? listing.entries.filter(({ kind }) => kind !== "directory") : [];
-  const names = entries.map(({ name }) => name).toSorted();
+  const entries = entriesIn(resolveOnHost(root, CRIO_CONFIG.dropIns, "follow"));
+  const names = entries
+    .filter(({ kind }) => kind !== "directory")
+    .map(({ name }) => name)
+    .toSorted();
   return [CRIO_CONFIG.file, ...names.map((name) => `${CRIO_CONFIG.dropIns}/${name}`)];
 }
 

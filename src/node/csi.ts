@@ -1,13 +1,12 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
-import { basename } from "node:path/posix";
 import { resolveOnHost } from "../host/paths.ts";
-import { failedListing, listDirectory } from "../host/safe-fs.ts";
+import { entriesIn, failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { type PluginInfo, RegistrationDefinition } from "../runtime/gen/pluginregistration/v1/registration.ts";
-import { type CallOptions, methodsOf, openChannel } from "../runtime/grpc.ts";
+import { RegistrationDefinition } from "../runtime/gen/pluginregistration/v1/registration.ts";
+import { methodsOf, openChannel } from "../runtime/grpc.ts";
 import type { CsiSocket } from "./types/snapshot.ts";
 
 /** Kubelet's own mounts, beside the drivers' directories. */
@@ -35,7 +34,7 @@ export async function readCsi(where: {
     dirs.map(async (dir): Promise<CsiSocket | undefined> => {
       const path = `${dir}/${socketNameIn(where.root, dir)}`;
       const state = await stateOfSocket(resolveOnHost(where.root, path, "keep"), where.signal);
-      const { driver, registered } = known.get(dir) ?? { driver: basename(dir), registered: false };
+      const { driver, registered } = known.get(dir) ?? { driver: posix.basename(dir), registered: false };
       if (state !== "unknown") return { driver, dir, path, state, registered };
       oddities.push({ path, reason: "whether a process listens on it is unknown" });
       return undefined;
@@ -49,15 +48,10 @@ export async function readCsi(where: {
 
 /** Nearly all drivers use csi.sock; a few use their own name. */
 function socketNameIn(root: string, dir: string): string {
-  const names = namesIn(root, dir);
+  const names = entriesIn(resolveOnHost(root, dir, "keep")).map(({ name }) => name);
   return names.includes(DEFAULT_SOCKET)
     ? DEFAULT_SOCKET
     : (names.find((name) => name.endsWith(".sock")) ?? DEFAULT_SOCKET);
-}
-
-function namesIn(root: string, dir: string): readonly string[] {
-  const listing = listDirectory(resolveOnHost(root, dir, "keep"));
-  return listing.kind === "listed" ? listing.entries.map(({ name }) => name) : [];
 }
 
 /**
@@ -102,10 +96,9 @@ const DRIVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
 /** Which CSI drivers are registered with the kubelet of this root directory, with the same call that kubelet makes. */
 export async function readRegistrations(root: string, kubeletRoot: string): Promise<readonly Registration[]> {
   const registry = `${kubeletRoot}/plugins_registry`;
-  const listing = listDirectory(resolveOnHost(root, registry, "keep"));
-  if (listing.kind !== "listed") return [];
+  const entries = entriesIn(resolveOnHost(root, registry, "keep"));
   return await Promise.all(
-    listing.entries.slice(0, MAX_ASKED).map(async ({ name, kind }): Promise<Registration> => {
+    entries.slice(0, MAX_ASKED).map(async ({ name, kind }): Promise<Registration> => {
       const fileName = name.replace(SUFFIX, "");
       const path = `${registry}/${name}`;
       // A user who can replace the socket could answer in the driver's name.
@@ -115,15 +108,24 @@ export async function readRegistrations(root: string, kubeletRoot: string): Prom
   );
 }
 
+/** An answer contains a few names. */
+const MAX_BYTES = 64 * 1024;
+
+const { getInfo } = methodsOf(RegistrationDefinition);
+
+/** Kubelet's registration call: returns type, name and socket of the plugin. */
 async function infoOf(path: string): Promise<Pick<Registration, "driver" | "dir">> {
+  const channel = openChannel(path, { maxBytes: MAX_BYTES });
   try {
-    const { type, name, endpoint } = await askPluginInfo(path, { timeoutMs: ANSWER_MS });
+    const { type, name, endpoint } = await channel.unary(getInfo, {}, { timeoutMs: ANSWER_MS });
     if (type !== "CSIPlugin" || !DRIVER_NAME.test(name)) return {};
     const socket = endpoint.replace(/^unix:\/\//, "");
     return { driver: name, ...(socket.startsWith("/") ? { dir: posix.dirname(posix.normalize(socket)) } : {}) };
   } catch (error) {
     if (error instanceof RuntimeError) return {};
     throw error;
+  } finally {
+    channel.close();
   }
 }
 
@@ -152,19 +154,4 @@ export function driversOf(
   if (dir !== undefined && last !== undefined && otherDirs.length === 0 && others.length === 0)
     take(dir, last.fileName, last);
   return known;
-}
-
-/** An answer contains a few names. */
-const MAX_BYTES = 64 * 1024;
-
-const { getInfo } = methodsOf(RegistrationDefinition);
-
-/** Kubelet's registration call: returns type, name and socket of the plugin. Throws RuntimeError. */
-async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {
-  const channel = openChannel(path, { maxBytes: MAX_BYTES });
-  try {
-    return await channel.unary(getInfo, {}, options);
-  } finally {
-    channel.close();
-  }
 }

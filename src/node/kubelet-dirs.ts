@@ -1,5 +1,5 @@
 import { resolveOnHost } from "../host/paths.ts";
-import { describeKind, failedListing, listDirectory, undecodableNames } from "../host/safe-fs.ts";
+import { describeKind, entriesIn, failedListing, listDirectory, undecodableNames } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -54,9 +54,7 @@ export function readKubeletDirs(where: {
 /** Errors are ignored: names are optional, the UIDs are the facts. */
 function readPodNames(root: string, podLogs: string): ReadonlyMap<PodUid, { namespace: string; pod: string }> {
   const names = new Map<PodUid, { namespace: string; pod: string }>();
-  const listing = listDirectory(resolveOnHost(root, podLogs, "keep"));
-  if (listing.kind !== "listed") return names;
-  for (const { name, kind } of listing.entries) {
+  for (const { name, kind } of entriesIn(resolveOnHost(root, podLogs, "keep"))) {
     const [namespace, pod, uid, ...more] = name.split("_");
     if (kind === "directory" && namespace && pod && uid && more.length === 0)
       names.set(podUid(uid), { namespace, pod });

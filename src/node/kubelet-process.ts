@@ -6,7 +6,7 @@ import { fileText } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
-import { type KubeletsEndpoint, settingIn } from "../runtime/find.ts";
+import { IN_KUBELET_CONFIG, type KubeletsEndpoint, settingIn } from "../runtime/find.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 
@@ -73,7 +73,7 @@ function endpointIn(argv: readonly string[], root: string): string | undefined {
   const flag = flagOf(argv, "container-runtime-endpoint");
   if (flag !== undefined) return flag;
   const config = configOf(argv, root);
-  return config === undefined ? undefined : settingIn(config, "containerRuntimeEndpoint");
+  return config === undefined ? undefined : settingIn(config, IN_KUBELET_CONFIG);
 }
 
 /**

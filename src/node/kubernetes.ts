@@ -10,13 +10,10 @@ import { isSameMachine } from "./machine.ts";
 import { podUid } from "./types/ids.ts";
 import type { KnownPod, Kubernetes } from "./types/snapshot.ts";
 
-export interface KubernetesPlaces {
-  readonly root: string;
+export interface KubernetesPlaces extends ClusterPlaces {
   readonly noKube: boolean;
   readonly kubeletRoot: string | Promise<string>;
-  readonly kubeconfig: string | undefined;
   readonly node: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
   /** Whether a sandbox is dead: a healthy node needs fewer requests. */
   readonly hasDeadSandboxes?: Promise<boolean>;
@@ -28,11 +25,8 @@ export interface KubernetesPlaces {
 export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
   if (places.noKube) return { source: "none" };
   const asking = askApi(places);
-  const dirs = readKubeletDirs({
-    root: places.root,
-    kubeletRoots: [await places.kubeletRoot],
-    podLogs: DEFAULT_POD_LOGS,
-  });
+  const kubeletRoots = [await places.kubeletRoot];
+  const dirs = readKubeletDirs({ root: places.root, kubeletRoots, podLogs: DEFAULT_POD_LOGS });
   const [api, listed] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);
   return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, listed, api?.reason);
 }
@@ -112,18 +106,11 @@ function fromKubelet(
   listed: ListedPods,
   apiProblem: string | undefined,
 ): Kubernetes {
-  const known = [apiProblem, listed.problem].filter((problem) => problem !== undefined);
+  const problems = [apiProblem, dirs.status === "failed" ? dirs.error.message : listed.problem];
+  const known = problems.filter((problem) => problem !== undefined);
   const withError = known.length === 0 ? {} : { error: known.join("; ") };
-  switch (dirs.status) {
-    case "read":
-      return { source: "kubelet", pods: joined(dirs.value, listed.pods), ...withError };
-    case "absent":
-      return { source: "none", ...withError };
-    case "failed": {
-      const problems = [apiProblem, dirs.error.message].filter((problem) => problem !== undefined);
-      return { source: "none", error: problems.join("; ") };
-    }
-  }
+  if (dirs.status !== "read") return { source: "none", ...withError };
+  return { source: "kubelet", pods: joined(dirs.value, listed.pods), ...withError };
 }
 
 /** The kubelet's list has more about a pod than its directory. */
@@ -149,10 +136,6 @@ async function readKubeletPods({
   // Loaded only if there is a kubelet.
   const { askKubelet } = await import("../kube/kubelet-pods.ts");
   const credentials = credentialsForKubelet({ root, env }, server.kubeconfig);
-  const { pods, ...rest } = await askKubelet({
-    ...server,
-    timeoutMs,
-    credentials,
-  });
+  const { pods, ...rest } = await askKubelet({ ...server, timeoutMs, credentials });
   return { pods: pods.map(({ uid, ...pod }) => ({ ...pod, uid: podUid(uid) })), ...rest };
 }

@@ -7,7 +7,7 @@ import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import { type BoltBucket, readBolt, type Wanted } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
-import type { SandboxMetadata, SandboxRecord } from "./types/runtime.ts";
+import type { SandboxRecord } from "./types/runtime.ts";
 import type { MetadataFile, StoredContainer, StoredRecords } from "./types/snapshot.ts";
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
@@ -82,24 +82,28 @@ const CONTAINER_EXTENSION = "io.cri-containerd.container.metadata";
 const STORE_EXTENSION = "metadata";
 
 function containerIn(id: string, bucket: BoltBucket): StoredContainer {
-  const labels = labelsIn(bucket);
-  const label = labels["io.cri-containerd.kind"];
-  const common = { id, createdAt: createdAtIn(bucket), labels };
-  if (label === "sandbox") {
-    const sandbox = sandboxMetadataIn(bucket, SANDBOX_EXTENSION);
-    return { ...common, kind: "sandbox", sandbox };
+  const common = recordIn(id, bucket);
+  switch (common.labels["io.cri-containerd.kind"]) {
+    case "sandbox":
+      return { ...common, kind: "sandbox", sandbox: extensionIn(bucket, SANDBOX_EXTENSION, parseSandboxMetadata) };
+    case "container":
+      return { ...common, kind: "container", container: extensionIn(bucket, CONTAINER_EXTENSION, parseContainer) };
+    default:
+      return { ...common, kind: "other" };
   }
-  if (label === "container") {
-    const container = containerMetadataIn(bucket);
-    return { ...common, kind: "container", container };
-  }
-  return { ...common, kind: "other" };
 }
 
 function sandboxIn(id: string, bucket: BoltBucket): SandboxRecord {
-  const sandbox = sandboxMetadataIn(bucket, STORE_EXTENSION);
-  const common = { id, createdAt: createdAtIn(bucket), labels: labelsIn(bucket) };
-  return sandbox === undefined ? common : { ...common, sandbox };
+  return { ...recordIn(id, bucket), sandbox: extensionIn(bucket, STORE_EXTENSION, parseSandboxMetadata) };
+}
+
+function recordIn(id: string, bucket: BoltBucket): SandboxRecord {
+  const labels = bucket.buckets.get("labels")?.values ?? [];
+  return {
+    id,
+    createdAt: createdAtIn(bucket),
+    labels: Object.fromEntries([...labels].map(([key, value]) => [key, decoder.decode(value)])),
+  };
 }
 
 function createdAtIn(bucket: BoltBucket): Date | undefined {
@@ -107,20 +111,8 @@ function createdAtIn(bucket: BoltBucket): Date | undefined {
   return bytes === undefined ? undefined : parseGoTime(bytes);
 }
 
-function labelsIn(bucket: BoltBucket): Readonly<Record<string, string>> {
-  const labels = bucket.buckets.get("labels")?.values ?? [];
-  return Object.fromEntries([...labels].map(([key, value]) => [key, decoder.decode(value)]));
-}
-
-function sandboxMetadataIn(bucket: BoltBucket, key: string): SandboxMetadata | undefined {
-  const json = extensionIn(bucket, key);
-  return json === undefined ? undefined : parseSandboxMetadata(json);
-}
-
 /** `{"Version":"v1","Metadata":{"ID":…,"Name":…,"SandboxID":…,"Config":…}}` */
-function containerMetadataIn(bucket: BoltBucket): StoredContainer["container"] {
-  const json = extensionIn(bucket, CONTAINER_EXTENSION);
-  if (json === undefined) return undefined;
+function parseContainer(json: Uint8Array): StoredContainer["container"] {
   const metadata = property(parseJson(decoder.decode(json)), "Metadata");
   const name = stringIn(metadata, "Name");
   const sandboxId = stringIn(metadata, "SandboxID");
@@ -128,11 +120,11 @@ function containerMetadataIn(bucket: BoltBucket): StoredContainer["container"] {
 }
 
 /** Extensions are stored as protobuf's Any: the name of a type and its bytes. */
-function extensionIn(bucket: BoltBucket, key: string): Uint8Array | undefined {
+function extensionIn<T>(bucket: BoltBucket, key: string, parse: (json: Uint8Array) => T): T | undefined {
   const bytes = bucket.buckets.get("extensions")?.values.get(key);
   if (bytes === undefined) return undefined;
   try {
-    return Any.decode(bytes).value;
+    return parse(Any.decode(bytes).value);
   } catch {
     // Not protobuf. The runtime cannot read it either, and treats the record as one without metadata.
     return undefined;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { listDirectory } from "../host/safe-fs.ts";
+import { entriesIn } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import type { ContainerdFacts } from "./types/runtime.ts";
 import type { Snapshot } from "./types/snapshot.ts";
@@ -58,15 +58,10 @@ function presence(root: string): (file: { readonly path: string }) => boolean {
   const namesIn = new Map<string, ReadonlySet<string>>();
   return ({ path }) => {
     const dir = dirname(path);
-    const names = namesIn.get(dir) ?? listedNames(resolveOnHost(root, dir, "follow"));
+    const names = namesIn.get(dir) ?? new Set(entriesIn(resolveOnHost(root, dir, "follow")).map(({ name }) => name));
     namesIn.set(dir, names);
     return names.has(basename(path));
   };
-}
-
-function listedNames(dir: string): ReadonlySet<string> {
-  const listing = listDirectory(dir);
-  return new Set(listing.kind === "listed" ? listing.entries.map(({ name }) => name) : []);
 }
 
 function knownIds({ cri, containerd }: Snapshot): ReadonlySet<string> {

@@ -99,19 +99,12 @@ async function probe(options: FindOptions): Promise<Found> {
   };
 }
 
-interface Places {
-  readonly places: readonly string[];
-  readonly present: readonly string[];
-  readonly hidden: readonly string[];
-  readonly doubts: readonly { readonly path: string; readonly doubt: Doubt }[];
-}
-
 /** Two paths may lead to one socket, because k3s' socket is often linked to the default path. */
-function findSockets({ hostRoot, doubtOf }: FindOptions): Places {
+function findSockets({ hostRoot, doubtOf }: FindOptions) {
   const places: string[] = [];
   const present = new Map<string, string>();
   const hidden: string[] = [];
-  const doubts: Places["doubts"][number][] = [];
+  const doubts: { readonly path: string; readonly doubt: Doubt }[] = [];
   for (const socket of SOCKETS) {
     const path = join(hostRoot, socket);
     places.push(path);
@@ -180,9 +173,9 @@ export function configuredEndpoint({
   const fromEnv = env["CONTAINER_RUNTIME_ENDPOINT"];
   if (fromEnv) return { text: fromEnv, by: "CONTAINER_RUNTIME_ENDPOINT", inHost: false };
   const ownCrictl = env["CRI_CONFIG_FILE"];
-  const own = ownCrictl ? [{ file: ownCrictl, key: "runtime-endpoint", inHost: false } as const] : [];
-  for (const { file, key, inHost } of [...own, ...FILES.map((one) => ({ ...one, inHost: true }))]) {
-    const text = settingIn(inHost ? join(hostRoot, file) : file, key);
+  const own = ownCrictl ? [{ file: ownCrictl, pattern: IN_CRICTL_CONFIG, inHost: false }] : [];
+  for (const { file, pattern, inHost } of [...own, ...FILES.map((one) => ({ ...one, inHost: true }))]) {
+    const text = settingIn(inHost ? join(hostRoot, file) : file, pattern);
     if (!text) continue;
     const doubt = doubtOf(file, inHost);
     return doubt === undefined ? { text, by: file, inHost } : { by: file, doubt };
@@ -190,27 +183,23 @@ export function configuredEndpoint({
   return undefined;
 }
 
+// Regular expressions, because loading a YAML parser would take longer than everything else before the first call.
+const IN_CRICTL_CONFIG = /^[ \t]*runtime-endpoint:[ \t]*["']?([^"'#\s]+)/m;
+const IN_KUBEADM_FLAGS = /--container-runtime-endpoint[= ]["']?([^"'\s]+)/;
+export const IN_KUBELET_CONFIG = /^containerRuntimeEndpoint:[ \t]*["']?([^"'#\s]+)/m;
+
 /** kubeadm writes kubelet's flags into a separate file; kubelet's configuration file has the endpoint since 1.27. */
 const FILES = [
-  { file: "/etc/crictl.yaml", key: "runtime-endpoint" },
-  { file: "/var/lib/kubelet/kubeadm-flags.env", key: "--container-runtime-endpoint" },
-  { file: "/var/lib/kubelet/config.yaml", key: "containerRuntimeEndpoint" },
-] as const;
+  { file: "/etc/crictl.yaml", pattern: IN_CRICTL_CONFIG },
+  { file: "/var/lib/kubelet/kubeadm-flags.env", pattern: IN_KUBEADM_FLAGS },
+  { file: "/var/lib/kubelet/config.yaml", pattern: IN_KUBELET_CONFIG },
+];
 
-type EndpointKey = (typeof FILES)[number]["key"];
-
-const PATTERNS: Readonly<Record<EndpointKey, RegExp>> = {
-  "runtime-endpoint": /^[ \t]*runtime-endpoint:[ \t]*["']?([^"'#\s]+)/m,
-  "--container-runtime-endpoint": /--container-runtime-endpoint[= ]["']?([^"'\s]+)/,
-  containerRuntimeEndpoint: /^containerRuntimeEndpoint:[ \t]*["']?([^"'#\s]+)/m,
-};
-
-/** A regular expression, because loading a YAML parser would take longer than everything else before the first call. */
-export function settingIn(file: string, key: EndpointKey): string | undefined {
+/** Undefined if the file is missing or unreadable, or has no such setting. */
+export function settingIn(file: string, pattern: RegExp): string | undefined {
   try {
-    return PATTERNS[key].exec(readFileSync(file, "utf8"))?.[1];
+    return pattern.exec(readFileSync(file, "utf8"))?.[1];
   } catch {
-    // Missing or unreadable: the next file is tried.
     return undefined;
   }
 }
