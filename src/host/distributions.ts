@@ -68,12 +68,17 @@ const STANDARD_CNI = { cniConfDir: "/etc/cni/net.d", cniBinDirs: ["/opt/cni/bin"
 
 const STANDARD_KUBELET_ROOT = "/var/lib/kubelet";
 
+/** A node of kubeadm, whatever its runtime. */
+const STANDARD = {
+  ...STANDARD_CNI,
+  kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubelet.conf" },
+} as const;
+
 /** Alone, and as `k3s --docker` starts it. */
 const criDockerd: Distribution = {
-  ...STANDARD_CNI,
+  ...STANDARD,
   name: "cri-dockerd",
   sockets: ["/run/cri-dockerd.sock", "/run/k3s/cri-dockerd/cri-dockerd.sock"],
-  kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubelet.conf" },
   units: ["docker", "cri-docker", "kubelet"],
   logFiles: [],
   services: [],
@@ -83,10 +88,9 @@ const criDockerd: Distribution = {
 export const CRIO_CONFIG = { file: "/etc/crio/crio.conf", dropIns: "/etc/crio/crio.conf.d" } as const;
 
 export const crio: Distribution = {
-  ...STANDARD_CNI,
+  ...STANDARD,
   name: "cri-o",
   sockets: ["/run/crio/crio.sock"],
-  kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubelet.conf" },
   units: ["crio", "kubelet"],
   logFiles: ["/var/log/crio/crio.log", "/var/log/kubelet.log"],
   services: [
@@ -158,10 +162,9 @@ const kubeadmContainerd = { root: "/var/lib/containerd", config: "/etc/container
 
 /** Separate containerd and kubelet services, as with kubeadm and most managed offerings. */
 export const kubeadm: Distribution = {
-  ...STANDARD_CNI,
+  ...STANDARD,
   name: "kubeadm",
   sockets: ["/run/containerd/containerd.sock"],
-  kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubelet.conf" },
   units: ["containerd", "kubelet"],
   logFiles: ["/var/log/containerd.log", "/var/log/kubelet.log"],
   containerd: kubeadmContainerd,
@@ -249,7 +252,7 @@ export const talos: Distribution = {
   kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubeconfig-kubelet" },
   units: [],
   logFiles: [],
-  containerd: { root: "/var/lib/containerd", config: "/etc/containerd/config.toml" },
+  containerd: kubeadmContainerd,
   services: [],
 };
 

@@ -1,9 +1,9 @@
-import type { ApiAccess, ApiTls, ReadText } from "./access.ts";
+import type { ApiAccess, ApiTls } from "./access.ts";
 import { openApi } from "./api.ts";
 import { openAccess } from "./cluster.ts";
+import type { ClusterCredentials } from "./cluster-credentials.ts";
 import { type ApiPod, toApiPod } from "./cluster-facts.ts";
 import { KubeError, orKubeError } from "./errors.ts";
-import type { CredentialsPlace } from "./kubeconfig.ts";
 import { listAll } from "./list.ts";
 import { PodSchema } from "./objects.ts";
 
@@ -11,7 +11,7 @@ export interface KubeletQuestion {
   /** Ports of the node's own kubelet on loopback, in the order of the attempts. */
   readonly urls: readonly URL[];
   /** Kubelet's own credentials, or the service account's; kubelet decides whether it accepts them. */
-  readonly credentials?: { readonly credentials: CredentialsPlace; readonly readText: ReadText };
+  readonly credentials?: ClusterCredentials;
   /** Kubelet's serving certificates on the node's disk. */
   readonly serving?: ServingCertificate;
   readonly timeoutMs: number;
@@ -57,16 +57,11 @@ async function askVerified(
   serving: ServingCertificate | undefined,
   timeoutMs: number,
 ): Promise<readonly ApiPod[] | KubeError> {
-  const known = [serving?.pem, own.tls.ca].filter((pem) => pem !== undefined);
-  if (serving === undefined || known.length === 0) {
+  if (serving === undefined) {
     return new KubeError("unusable", "its serving certificate was not found on the node's disk");
   }
-  const tls: ApiTls = {
-    ...clientCertificate(own),
-    insecure: false,
-    ca: known.join("\n"),
-    serverName: serving.name,
-  };
+  const known = [serving.pem, own.tls.ca].filter((pem) => pem !== undefined);
+  const tls = { ...clientCertificate(own), insecure: false, ca: known.join("\n"), serverName: serving.name };
   return await orKubeError(podsFrom(url, tls, own, timeoutMs));
 }
 
@@ -77,8 +72,7 @@ function tokenWithheld({ origin }: URL, { from }: ApiAccess, { kind, message }: 
 }
 
 function clientCertificate(own: ApiAccess | undefined): Pick<ApiTls, "cert" | "key"> {
-  const { cert, key } = own?.tls ?? {};
-  return cert === undefined || key === undefined ? {} : { cert, key };
+  return { cert: own?.tls.cert, key: own?.tls.key };
 }
 
 async function podsFrom(
@@ -87,12 +81,8 @@ async function podsFrom(
   own: ApiAccess | undefined,
   timeoutMs: number,
 ): Promise<readonly ApiPod[]> {
-  const token = own?.token;
-  const api = openApi(
-    // The connection does not send a token that is not safe on it.
-    { server, tls, from: own?.from ?? "no credentials", token },
-    { timeoutMs },
-  );
+  // The connection does not send a token that is not safe on it.
+  const api = openApi({ server, tls, from: own?.from ?? "no credentials", token: own?.token }, { timeoutMs });
   try {
     return (await listAll(api, { path: "/pods", item: PodSchema })).map(toApiPod);
   } finally {

@@ -9,13 +9,7 @@ import { type ApiVolume, MAX_LOOKUPS, readCsiDrivers } from "./unattached-volume
 import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */
-export interface ClusterMirror {
-  /** The same answer as askCluster, mostly without a request. */
-  ask(question: { readonly hasDeadSandboxes?: Promise<boolean> }): Promise<ClusterAnswer>;
-  /** Called when the cluster's state of this node has changed. Returns a function to unsubscribe. */
-  onChange(listener: () => void): () => void;
-  close(): void;
-}
+export type ClusterMirror = ReturnType<typeof openClusterMirror>;
 
 export interface MirrorOptions extends NodeAccess {
   readonly trust?: Trust;
@@ -43,7 +37,7 @@ const REQUESTS_PER_SCAN = 3;
 const EVENTS_MS = 30_000;
 const MAX_VOLUMES = 1000;
 
-export function openClusterMirror(options: MirrorOptions): ClusterMirror {
+export function openClusterMirror(options: MirrorOptions) {
   const { limits, trust = TRUST } = options;
   const listeners = new Set<() => void>();
   const onChange = (): void => {
@@ -127,8 +121,11 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   }
 
   return {
-    ask: ({ hasDeadSandboxes = Promise.resolve(true) }) => orFailed(() => ask(hasDeadSandboxes)),
-    onChange: (listener) => {
+    /** The same answer as askCluster, mostly without a request. */
+    ask: ({ hasDeadSandboxes = Promise.resolve(true) }: { readonly hasDeadSandboxes?: Promise<boolean> }) =>
+      orFailed(() => ask(hasDeadSandboxes)),
+    /** Called when the cluster's state of this node has changed. Returns a function to unsubscribe. */
+    onChange: (listener: () => void): (() => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
@@ -138,13 +135,10 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   };
 }
 
-interface Budgeted {
-  readonly api: Api;
-  /** Remaining requests of this scan. */
-  readonly left: () => number;
-}
+type Budgeted = ReturnType<typeof withBudget>;
 
-function withBudget(api: Api, most: number): Budgeted {
+/** Counts the requests of one scan. */
+function withBudget(api: Api, most: number) {
   let asked = 0;
   const get: Api["get"] = (path, accept) => {
     asked += 1;

@@ -58,46 +58,29 @@ export async function readKernelLog({
   try {
     const stats = fstatSync(fd);
     if (!stats.isCharacterDevice() && !stats.isFile()) return absent(`${KMSG} is neither a device nor a file`);
-    const tally = new Tally();
-    await eachPaced(chunks(fd), signal, (chunk) => tally.add(chunk));
-    return read(tally.facts());
+    const signs = { stalls: { count: 0 }, hungTasks: { count: 0 }, netdeviceWaits: { count: 0 } };
+    let first: string | undefined;
+    await eachPaced(chunks(fd), signal, (lines) => {
+      first ??= RECORD.exec(lines)?.[1];
+      countSigns(lines, signs);
+    });
+    return read({ ...signs, sinceBoot: Number(first) === 0 });
   } finally {
     closeSync(fd);
   }
 }
 
-/** One pass over the records: counts each sign, and keeps its last text. */
-class Tally {
-  readonly #signs: Record<Sign["kind"], KernelSign> = {
-    stalls: { count: 0 },
-    hungTasks: { count: 0 },
-    netdeviceWaits: { count: 0 },
-  };
-  #first: number | undefined;
-
-  /** Adds complete lines. */
-  add(lines: string): void {
-    if (this.#first === undefined) {
-      const [, sequence] = RECORD.exec(lines) ?? [];
-      if (sequence !== undefined) this.#first = Number(sequence);
-    }
-    for (const sign of SIGNS) {
-      for (let at = lines.indexOf(sign.word); at >= 0; ) {
-        const end = endOfLine(lines, at);
-        this.#note(sign, lines.slice(lines.lastIndexOf("\n", at) + 1, end));
-        at = lines.indexOf(sign.word, end);
+/** Counts each sign in complete lines, and keeps its last text. */
+function countSigns(lines: string, signs: Record<Sign["kind"], KernelSign>): void {
+  for (const { kind, word, line } of SIGNS) {
+    for (let at = lines.indexOf(word); at >= 0; ) {
+      const end = endOfLine(lines, at);
+      const text = RECORD.exec(lines.slice(lines.lastIndexOf("\n", at) + 1, end))?.[2];
+      if (text !== undefined && line.test(text)) {
+        signs[kind] = { count: signs[kind].count + 1, last: text.slice(0, LONGEST_QUOTE) };
       }
+      at = lines.indexOf(word, end);
     }
-  }
-
-  facts(): KernelFacts {
-    return { ...this.#signs, sinceBoot: this.#first === 0 };
-  }
-
-  #note({ kind, line }: Sign, record: string): void {
-    const [, , text] = RECORD.exec(record) ?? [];
-    if (text === undefined || !line.test(text)) return;
-    this.#signs[kind] = { count: this.#signs[kind].count + 1, last: text.slice(0, LONGEST_QUOTE) };
   }
 }
 

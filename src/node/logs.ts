@@ -5,6 +5,7 @@ import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { readTail } from "../host/safe-fs.ts";
 import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";
+import { isTrustedUid } from "../host/trusted-path.ts";
 import type { LogFacts, LogLine } from "./types/snapshot.ts";
 
 export interface LogPlaces {
@@ -120,8 +121,7 @@ function objectionTo(root: string, entry: string): string | undefined {
     const code = errorLabel(error);
     return code === "ENOENT" || code === "ENOTDIR" ? undefined : `could not be checked (${code})`;
   }
-  // If unghost does not run as root, its own user gains nothing by deceiving it.
-  if (stats.uid !== 0 && stats.uid !== process.geteuid?.()) return `is owned by uid ${stats.uid}, not by root`;
+  if (!isTrustedUid(stats.uid)) return `is owned by uid ${stats.uid}, not by root`;
   if (stats.isSymbolicLink() || (stats.mode & OTHERS_WRITE) === 0) return undefined;
   const isSafe = stats.isDirectory() && (stats.mode & STICKY) !== 0;
   return isSafe ? undefined : `can be written by every user (mode ${(stats.mode & 0o7777).toString(8)})`;

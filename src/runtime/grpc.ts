@@ -1,11 +1,5 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-} from "node:http2";
-import { connect as connectSocket, type Socket } from "node:net";
+import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from "node:http2";
+import { connect as connectSocket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { errorCode } from "../host/source.ts";
@@ -183,23 +177,19 @@ function nameOf({ path }: Pick<Method<never, unknown>, "path">): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-interface Connection {
-  readonly session: ClientHttp2Session;
-  readonly socket: Socket;
-  /**
-   * Resolves with the server's settings: requests that are sent earlier may exceed its limit of concurrent ones. Rejects
-   * with the platform's error if there is no HTTP/2 server behind the socket.
-   */
-  readonly ready: Promise<void>;
-}
+type Connection = ReturnType<typeof openConnection>;
 
-function openConnection(path: string): Connection {
+function openConnection(path: string) {
   const socket = connectSocket(path);
   const session = connect("http://localhost", {
     createConnection: () => socket,
     settings: { enablePush: false, initialWindowSize: WINDOW_BYTES, maxHeaderListSize: MAX_HEADER_BYTES },
     maxSessionMemory: MAX_SESSION_MB,
   });
+  /**
+   * Resolves with the server's settings: requests that are sent earlier may exceed its limit of concurrent ones. Rejects
+   * with the platform's error if there is no HTTP/2 server behind the socket.
+   */
   const ready = new Promise<void>((resolve, reject) => {
     session.once("remoteSettings", () => {
       // Not earlier: Bun 1.4 may miss the end of a connection that the server closes while we write to it.
@@ -219,21 +209,13 @@ function openConnection(path: string): Connection {
   return { session, socket, ready };
 }
 
-/** A call whose request was sent. */
-interface Call {
-  readonly stream: ClientHttp2Stream;
-  /** Resolves when the server returned OK and its answer was read; rejects with its error, or why there is none. */
-  readonly ended: Promise<void>;
-  giveUp(reason: unknown): void;
-  close(): void;
-}
-
+/** Sends the request of a call. */
 async function startCall<Request>(
   connectionFor: () => Connection,
   { path, headers, encode }: Method<Request, unknown>,
   request: Request,
   { timeoutMs, signal }: CallOptions,
-): Promise<Call> {
+) {
   if (signal?.aborted === true) throw abortError(signal.reason);
   const { session, ready } = connectionFor();
   const givenUp = Promise.withResolvers<never>();
@@ -263,6 +245,7 @@ async function startCall<Request>(
       ...headers,
       "grpc-timeout": timeoutHeader(timeoutMs),
     });
+    /** Resolves when the server returned OK and its answer was read; rejects with its error, or why there is none. */
     const ended = Promise.race([givenUp.promise, resultOf(stream)]);
     // A reader that leaves before the end does not await it.
     ended.catch(() => undefined);
