@@ -27,8 +27,7 @@ export function waitingFiles(mostNoticed: number = MAX_NOTICED) {
     },
     take: (most: number): Batch => {
       const batch = new Map<string, Map<string, number>>();
-      noticed.moveTo(batch, most);
-      swept.moveTo(batch, most - countIn(batch));
+      swept.moveTo(batch, noticed.moveTo(batch, most));
       return batch;
     },
   };
@@ -47,11 +46,12 @@ class Queue {
     this.size += 1;
   }
 
-  moveTo(batch: Map<string, Map<string, number>>, most: number): void {
+  /** Returns how many more may be moved. */
+  moveTo(batch: Map<string, Map<string, number>>, most: number): number {
     let left = most;
     for (const [dir, names] of this.#files) {
       for (const [name, at] of names) {
-        if (left <= 0) return;
+        if (left <= 0) return 0;
         left -= 1;
         names.delete(name);
         this.size -= 1;
@@ -60,11 +60,8 @@ class Queue {
       }
       this.#files.delete(dir);
     }
+    return left;
   }
-}
-
-function countIn(batch: Batch): number {
-  return [...batch.values()].reduce((sum, names) => sum + names.size, 0);
 }
 
 /**

@@ -283,32 +283,23 @@ export const UNITS = unique(DISTRIBUTIONS.flatMap(({ units }) => units));
 
 export const CONTAINERD_ROOTS = unique(DISTRIBUTIONS.flatMap(({ containerd }) => containerd?.root ?? []));
 
-export interface OwnContainerd extends Required<ContainerdPlaces> {
-  readonly name: Distribution["name"];
-}
-
 /** The containerd of a node whose distribution ships none, and the unit that starts it. */
 export const PLAIN_CONTAINERD = { service: "containerd", ...kubeadmContainerd } as const;
 
 /** Distributions that ship their own containerd. */
-export const OWN_CONTAINERDS: readonly OwnContainerd[] = DISTRIBUTIONS.flatMap(({ name, containerd }) =>
+export const OWN_CONTAINERDS = DISTRIBUTIONS.flatMap(({ name, containerd }) =>
   containerd?.binary === undefined ? [] : [{ name, ...containerd, binary: containerd.binary }],
 );
 
 export const RUNTIME_UNITS: readonly RuntimeUnit[] = DISTRIBUTIONS.flatMap(({ services }) => services);
 
-/** The merged values of the distributions with the same socket; for single values, the first one. */
-export interface SocketPlaces {
-  readonly names: readonly Distribution["name"][];
-  readonly cniConfDir: string;
-  readonly cniBinDirs: readonly string[];
-  readonly kubeletRoot: string;
-  readonly units: readonly string[];
-  readonly logFiles: readonly string[];
-}
+export type SocketPlaces = ReturnType<typeof placesAt>;
 
-/** A socket at an unknown path is treated like that of a plain containerd. */
-export function placesAt(socketPath: string): SocketPlaces {
+/**
+ * The merged values of the distributions with the same socket; for single values, the first one. A socket at an unknown
+ * path is treated like that of a plain containerd.
+ */
+export function placesAt(socketPath: string) {
   const plain = socketPath.replace(/^\/var\/run\//, "/run/");
   const known = DISTRIBUTIONS.filter(({ sockets }) => sockets.some((socket) => plain.endsWith(socket)));
   const [first = kubeadm] = known;

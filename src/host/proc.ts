@@ -95,28 +95,16 @@ export function parseNamespaceLink(link: string): bigint | undefined {
   return inode === undefined ? undefined : BigInt(inode);
 }
 
-export interface ListeningSocket {
-  readonly inode: string;
-  readonly path: string;
-}
-
 /** `__SO_ACCEPTCON`: a process listens. */
 const LISTENING = 0x10000;
 
 /** /proc/net/unix: `Num: RefCount Protocol Flags Type St Inode Path`; only bound sockets have a path. */
-export function parseListeningSockets(text: string): readonly ListeningSocket[] {
-  const sockets: ListeningSocket[] = [];
-  for (const line of text.split("\n")) {
+export function parseListeningSockets(text: string): readonly { readonly inode: string; readonly path: string }[] {
+  return text.split("\n").flatMap((line) => {
     const [, flags, inode, path] = /^\S+: \S+ \S+ ([0-9A-Fa-f]{8}) \S+ \S+ +(\d+) (.+)$/.exec(line) ?? [];
-    if (flags === undefined || inode === undefined || path === undefined) continue;
-    if ((Number.parseInt(flags, 16) & LISTENING) !== 0) sockets.push({ inode, path });
-  }
-  return sockets;
-}
-
-export interface ListeningPort {
-  readonly port: number;
-  readonly inode: string;
+    if (flags === undefined || inode === undefined || path === undefined) return [];
+    return (Number.parseInt(flags, 16) & LISTENING) === 0 ? [] : [{ inode, path }];
+  });
 }
 
 const TCP_LISTEN = "0A";
@@ -124,7 +112,7 @@ const TCP_LISTEN = "0A";
 const ON_LOOPBACK: ReadonlySet<string> = new Set(["0100007F", "00000000", "0".repeat(32)]);
 
 /** The sockets of /proc/net/tcp and tcp6 that are reachable on 127.0.0.1: `sl local_address rem_address st … inode` */
-export function parseListeningPorts(text: string): readonly ListeningPort[] {
+export function parseListeningPorts(text: string): readonly { readonly port: number; readonly inode: string }[] {
   return text.split("\n").flatMap((line) => {
     const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
     const [address = "", port = ""] = local.split(":");

@@ -13,7 +13,7 @@ import {
   type Resource,
   toApiNode,
 } from "./cluster-facts.ts";
-import { KubeError, orKubeError } from "./errors.ts";
+import { KubeError, orKubeError, unlessError } from "./errors.ts";
 import { readEvents } from "./events.ts";
 import { type CredentialsPlace, kubeconfigAccess, SERVICE_ACCOUNT } from "./kubeconfig.ts";
 import { listAll } from "./list.ts";
@@ -97,13 +97,8 @@ export async function readAll<Parsed, Item>(
   node: string,
   notOlderThan?: string,
 ): Promise<readonly Item[]> {
-  const items = await listAll(api, {
-    path,
-    query: query(node),
-    item: schema,
-    ...(metadataOnly ? { accept: METADATA_LIST } : {}),
-    notOlderThan,
-  });
+  const accept = metadataOnly ? METADATA_LIST : undefined;
+  const items = await listAll(api, { path, query: query(node), item: schema, accept, notOlderThan });
   return items.map((item) => reduce(item, node)).filter((item) => item !== undefined);
 }
 
@@ -185,11 +180,11 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
   return {
     nodeName: name,
     pods: drivers instanceof KubeError ? pods : withPlugins(pods, drivers),
-    ...(unattached === undefined || unattached instanceof KubeError ? {} : { unattached }),
-    ...(node instanceof KubeError ? {} : { node }),
+    unattached: unlessError(unattached),
+    node: unlessError(node),
     // Events are evidence only: no decision needs them.
-    ...(events === undefined || events instanceof KubeError ? {} : { events }),
-    ignoredNamespaces: namespaces instanceof KubeError ? [] : namespaces,
+    events: unlessError(events),
+    ignoredNamespaces: unlessError(namespaces) ?? [],
     gaps,
   };
 }

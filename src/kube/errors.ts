@@ -44,6 +44,11 @@ export async function orKubeError<T>(asking: Promise<T>): Promise<T | KubeError>
   }
 }
 
+/** For callers that do not distinguish a failed request and no request. */
+export function unlessError<T>(answer: T | KubeError): T | undefined {
+  return answer instanceof KubeError ? undefined : answer;
+}
+
 /** Returns undefined for an object that does not exist. */
 export async function unlessMissing<T>(asking: Promise<T>): Promise<T | undefined> {
   const answer = await orKubeError(asking);

@@ -52,18 +52,15 @@ export async function readEvents(
     const { involvedObject, reason, message, count, series } = item;
     const { namespace, name, uid } = involvedObject;
     if (!namespace || !name || !reason || !REASONS.has(reason) || !here.has(`${namespace}/${name}`)) continue;
-    const text = (message ?? "").slice(0, LONGEST_MESSAGE);
-    const at = lastTime(item);
-    const event = {
+    last.set(`${namespace}/${name}/${reason}`, {
       namespace,
       pod: name,
       reason,
-      message: text,
+      message: (message ?? "").slice(0, LONGEST_MESSAGE),
       count: series?.count ?? count ?? 1,
-      ...(uid ? { uid } : {}),
-      at,
-    };
-    last.set(`${namespace}/${name}/${reason}`, event);
+      uid: uid || undefined,
+      at: lastTime(item),
+    });
   }
   return [...last.values()];
 }

@@ -57,15 +57,9 @@ export async function kubeconfigAccess(path: string, readText: ReadText): Promis
   }
   const tls = readTls(cluster, user, where);
   const token = readToken(user, where);
-  return {
-    server: new URL(server),
-    tls,
-    from: path,
-    token,
-    ...(tls.cert === undefined
-      ? {}
-      : { certificate: readClientCertificate(tls.cert, `the client certificate of ${path}`) }),
-  };
+  const certificate =
+    tls.cert === undefined ? undefined : readClientCertificate(tls.cert, `the client certificate of ${path}`);
+  return { server: new URL(server), tls, from: path, token, certificate };
 }
 
 interface Where {
@@ -136,14 +130,8 @@ function readTls(cluster: Cluster, user: User, where: Where): ApiTls {
       `it has a client ${cert === undefined ? "key without its certificate" : "certificate without its key"}`,
     );
   }
-  const serverName = cluster["tls-server-name"];
-  return {
-    insecure: cluster["insecure-skip-tls-verify"] ?? false,
-    ca,
-    cert,
-    key,
-    ...(serverName ? { serverName } : {}),
-  };
+  const serverName = cluster["tls-server-name"] || undefined;
+  return { insecure: cluster["insecure-skip-tls-verify"] ?? false, ca, cert, key, serverName };
 }
 
 type PemKey = "certificate-authority" | "client-certificate" | "client-key";

@@ -61,14 +61,11 @@ const ReadinessSchema = v.object({
   ),
 });
 
-/** The node's condition Ready. */
-export interface NodeReadiness {
-  readonly ready: boolean;
-  readonly message: string;
-}
-
-/** Reads the current state, because the server's cache may lag behind. */
-export async function readNodeReadiness(api: Api, name: string): Promise<NodeReadiness> {
+/** The node's condition Ready. Reads the current state, because the server's cache may lag behind. */
+export async function readNodeReadiness(
+  api: Api,
+  name: string,
+): Promise<{ readonly ready: boolean; readonly message: string }> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
   const { status } = await getObject(api, path, ReadinessSchema, "node");
   const condition = status?.conditions?.find(({ type }) => type === "Ready");

@@ -10,7 +10,7 @@ import {
   type NodeVolumes,
   type UnattachedVolume,
 } from "./cluster-facts.ts";
-import { KubeError, orKubeError, unlessMissing } from "./errors.ts";
+import { KubeError, orKubeError, unlessError, unlessMissing } from "./errors.ts";
 import { listAll } from "./list.ts";
 
 const CsiNodeSchema = v.object({
@@ -80,12 +80,8 @@ export async function readUnattached(
   const isAwaited = pods.some(
     ({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating),
   );
-  const known = await following.attachments(api, {
-    node: node.name,
-    isAwaited,
-    most: following.most(),
-    volumes: node.volumes,
-  });
+  const { name, volumes: ofNode } = node;
+  const known = await following.attachments(api, { node: name, isAwaited, most: following.most(), volumes: ofNode });
   if (known === undefined) return undefined;
   const here = known.here
     .filter(isUnsettled)
@@ -107,9 +103,8 @@ export async function readUnattached(
     (attacher) => ask(() => attacherLease(api, attacher)),
   );
   const elsewhere = ({ volume = "" }: Pick<UnattachedVolume, "volume">): readonly AttachedElsewhere[] => {
-    const read = volumes.get(volume);
     // A volume for several nodes waits for none of them.
-    return read !== undefined && !(read instanceof KubeError) && read.shared ? [] : (known.elsewhere.get(volume) ?? []);
+    return unlessError(volumes.get(volume))?.shared ? [] : (known.elsewhere.get(volume) ?? []);
   };
   const nodes = await readEach(
     here.flatMap((one) => elsewhere(one).map((other) => other.node)),
@@ -122,9 +117,9 @@ export async function readUnattached(
     return {
       ...one,
       inUse: inUse.has(one.name),
-      claim: volume instanceof KubeError ? undefined : volume?.claim,
+      claim: unlessError(volume)?.claim,
       holders: elsewhere(one).map((other) => holderOf(other, nodes.get(other.node))),
-      lease: lease instanceof KubeError ? undefined : lease,
+      lease: unlessError(lease),
       unknown: [
         ...(volume instanceof KubeError ? [`its claim is unknown: ${volume.message}`] : []),
         ...(lease instanceof KubeError ? [`whether its attacher works is unknown: ${lease.message}`] : []),

@@ -66,8 +66,8 @@ export function watchList<Parsed, Item>(
 
   async function list(api: Api, node: string): Promise<void> {
     const { path, query, schema, metadataOnly, keyOf, reduce } = resource;
-    const accept = metadataOnly ? { accept: METADATA_LIST } : {};
-    const listed = await listWithVersion(api, { path, query: query(node), item: schema, ...accept });
+    const accept = metadataOnly ? METADATA_LIST : undefined;
+    const listed = await listWithVersion(api, { path, query: query(node), item: schema, accept });
     const now = new Map(listed.items.map((object) => [keyOf(object), reduce(object, node)]));
     for (const key of [...kept.keys()].filter((one) => !now.has(one))) keep(key, undefined);
     for (const [key, item] of now) keep(key, item);

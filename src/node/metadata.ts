@@ -1,7 +1,7 @@
 import { CONTAINERD_ROOTS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
-import { absent, failed, read, type Source } from "../host/source.ts";
+import { absent, read, type Source } from "../host/source.ts";
 import { parseJson, property, stringIn } from "../host/text.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import { type BoltBucket, readBolt, type Wanted } from "./bolt/read-bolt.ts";
@@ -29,19 +29,13 @@ export function readMetadataFile(where: {
 
 function readOne(hostRoot: string, root: string): Source<MetadataFile> {
   const path = `${root}/${FILE_IN_ROOT}`;
-  const reading = readStable(resolveOnHost(hostRoot, path, "follow"), (source) => {
+  const stored = readStable(resolveOnHost(hostRoot, path, "follow"), path, (source) => {
     if (source.size === 0) return { damage: [], isEmpty: true, ...storedRecords(NOTHING) };
     const { root: bucket, damage } = readBolt(source, neededRecords);
     return { damage, isEmpty: false, ...storedRecords(bucket) };
   });
-  switch (reading.kind) {
-    case "read":
-      return read({ path, ...reading.value, containerDirs: containerDirs(hostRoot, root) });
-    case "absent":
-      return absent(`there is no ${path}`);
-    case "refused":
-      return failed(`${path} ${reading.reason}`, reading.next);
-  }
+  if (stored.status !== "read") return stored;
+  return read({ path, ...stored.value, containerDirs: containerDirs(hostRoot, root) });
 }
 
 function containerDirs(hostRoot: string, root: string): ReadonlySet<string> | undefined {

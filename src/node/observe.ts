@@ -21,7 +21,7 @@ import { type ProcessTable, readBoot, readProcessTable } from "./process-table.t
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
 import { findNodeRuntime, findRuntimeProcess } from "./runtime-process.ts";
-import type { CniDirs, ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
+import type { ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
 import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 
 export interface ObserveOptions {
@@ -87,12 +87,6 @@ async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: numbe
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
 }
 
-/** Loaded on demand: other runtimes need no TOML. */
-async function crioCniDirs(root: string): Promise<Partial<CniDirs>> {
-  const { readCrioCniDirs } = await import("./crio-config.ts");
-  return readCrioCniDirs(root);
-}
-
 interface RuntimeFacts {
   readonly containerd: Source<ContainerdFacts>;
   readonly cri: Source<CriFacts>;
@@ -116,8 +110,11 @@ async function observeWith(
   const network = runtimeInfo.then(async (info) => {
     const defaults = { conf: places.cniConfDir, bin: places.cniBinDirs };
     const isCrio = info === undefined ? places.names.includes("cri-o") : info.name === "cri-o";
+    // Loaded on demand: other runtimes need no TOML.
+    const ofCrio =
+      isCrio && info?.cniDirs === undefined ? (await import("./crio-config.ts")).readCrioCniDirs(root) : {};
     return {
-      cniDirs: info?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
+      cniDirs: info?.cniDirs ?? { ...defaults, ...ofCrio },
       isContainerd: info?.name.startsWith("containerd") ?? true,
     };
   });

@@ -11,15 +11,13 @@ export const BUCKET_HEADER_BYTES = 16;
 
 export interface PageHeader {
   readonly id: number;
-  readonly kind: PageKind;
+  readonly kind: "branch" | "leaf" | "meta" | "freelist" | "unknown";
   readonly count: number;
   /** The number of further pages that belong to this one. */
   readonly overflow: number;
 }
 
-export type PageKind = "branch" | "leaf" | "meta" | "freelist" | "unknown";
-
-const KIND_OF_FLAGS: ReadonlyMap<number, PageKind> = new Map([
+const KIND_OF_FLAGS: ReadonlyMap<number, PageHeader["kind"]> = new Map([
   [0x01, "branch"],
   [0x02, "leaf"],
   [0x04, "meta"],
@@ -58,10 +56,6 @@ export interface Meta {
   readonly transaction: bigint;
 }
 
-export type MetaReading =
-  | { readonly kind: "found"; readonly meta: Meta }
-  | { readonly kind: "none"; readonly reasons: readonly [string, string] };
-
 const MAGIC = 0xed0cdaed;
 const VERSION = 2;
 const META_BYTES = 64;
@@ -72,15 +66,12 @@ const LARGEST_PAGE = 16 * 1024 * 1024;
 
 /**
  * The meta page of the last complete transaction. The two are written in turn, so if a power cut tears one, the other
- * is valid: a single bad one is no damage.
+ * is valid: a single bad one is no damage. If both are bad, what is wrong with each.
  */
-export function readMeta(source: ByteSource): MetaReading {
+export function readMeta(source: ByteSource): Meta | { readonly reasons: readonly [string, string] } {
   const [first, second] = bothMetas(source);
-  if (typeof first === "string") {
-    return typeof second === "string" ? { kind: "none", reasons: [first, second] } : { kind: "found", meta: second };
-  }
-  const newest = typeof second === "string" || second.transaction < first.transaction ? first : second;
-  return { kind: "found", meta: newest };
+  if (typeof first === "string") return typeof second === "string" ? { reasons: [first, second] } : second;
+  return typeof second === "string" || second.transaction < first.transaction ? first : second;
 }
 
 /** The transactions of the meta pages: another result means that the file was written meanwhile. */

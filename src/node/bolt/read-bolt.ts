@@ -42,11 +42,8 @@ const MAX_DEPTH = 64;
  */
 export function readBolt(source: ByteSource, wanted: Wanted): BoltReading {
   const root = emptyBucket();
-  const found = readMeta(source);
-  if (found.kind === "none") {
-    return { root, damage: found.reasons.map((reason, page) => ({ page, reason })) };
-  }
-  const { meta } = found;
+  const meta = readMeta(source);
+  if ("reasons" in meta) return { root, damage: meta.reasons.map((reason, page) => ({ page, reason })) };
   const damage: Damage[] = [];
   const report = (one: Damage): void => {
     if (damage.length < MAX_DAMAGE) damage.push(one);
@@ -119,7 +116,7 @@ function walkLeaf(walk: Walk, id: number, { elements, problem }: Elements<LeafEl
 /** Copied, so that the rest of its page can be freed. */
 function keepValue(walk: Walk, { key, value }: LeafElement, { bucket, path }: Place): void {
   if (bucket === undefined) return;
-  const name = textOf(key);
+  const name = decoder.decode(key);
   if (walk.wanted([...path, name])) bucket.values.set(name, value.slice());
 }
 
@@ -128,7 +125,7 @@ function walkBucket(walk: Walk, id: number, { key, value }: LeafElement, place: 
     walk.report({ page: id, reason: "holds a bucket that is cut off" });
     return;
   }
-  const inside = enter(walk, textOf(key), place);
+  const inside = enter(walk, decoder.decode(key), place);
   const root = uint64(dataViewOf(value), 0);
   if (root === 0) walkInline(walk, id, value.subarray(BUCKET_HEADER_BYTES), inside);
   else walkPage(walk, root, inside);
@@ -162,10 +159,6 @@ function walkInline(walk: Walk, id: number, page: Uint8Array, place: Place): voi
 }
 
 const decoder = new TextDecoder();
-
-function textOf(key: Uint8Array): string {
-  return decoder.decode(key);
-}
 
 const ID_BYTES = 8;
 /** A count that does not fit into 16 bits is in the first element instead. */

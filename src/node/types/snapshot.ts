@@ -2,15 +2,7 @@ import type { Source } from "../../host/source.ts";
 import type { ApiPod, ClusterFacts, Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
 import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { PodUid } from "./ids.ts";
-import type {
-  ContainerdFacts,
-  ContainerRecord,
-  CriFacts,
-  Lease,
-  ProcessFacts,
-  Runtime,
-  SandboxRecord,
-} from "./runtime.ts";
+import type { ContainerdFacts, ContainerRecord, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";
 
 /** Everything that unghost knows about a node at one moment. Built once by observe(), never changed later. */
 export interface Snapshot {
@@ -151,11 +143,8 @@ export interface MetadataFile extends StoredRecords {
 }
 
 /** What containerd stores of Kubernetes' sandboxes and containers. */
-export interface StoredRecords {
+export interface StoredRecords extends Pick<ContainerdFacts, "sandboxes" | "leases"> {
   readonly records: readonly StoredContainer[];
-  /** The 2.x sandbox store; empty on 1.x, which has none. */
-  readonly sandboxes: readonly SandboxRecord[];
-  readonly leases: readonly Lease[];
 }
 
 /** A record of containerd with what its file has beyond the types of the API. */

@@ -28,40 +28,43 @@ function commit(transaction: bigint): void {
 describe("reading a file that other processes may write", () => {
   test("returns the first read when there is no writer", () => {
     let readings = 0;
-    const reading = readStable(path, (source) => {
+    const reading = readStable(path, "/meta.db", (source) => {
       readings += 1;
       return readBolt(source, () => true).damage;
     });
-    expect(reading).toEqual({ kind: "read", value: [] });
+    expect(reading).toEqual({ status: "read", value: [], oddities: [] });
     expect(readings).toBe(1);
   });
 
   test("starts again when a transaction ended meanwhile", () => {
     let readings = 0n;
-    const reading = readStable(path, () => {
+    const reading = readStable(path, "/meta.db", () => {
       readings += 1n;
       if (readings < 3n) commit(100n + readings);
       return readings;
     });
-    expect(reading).toEqual({ kind: "read", value: 3n });
+    expect(reading).toEqual({ status: "read", value: 3n, oddities: [] });
   });
 
   test("fails when a transaction ends during each try", () => {
     let readings = 0n;
-    const reading = readStable(path, () => {
+    const reading = readStable(path, "/meta.db", () => {
       readings += 1n;
       commit(100n + readings);
     });
-    expect(reading).toMatchObject({ kind: "refused", reason: expect.stringContaining("was written to") });
+    expect(reading).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("/meta.db was written to") },
+    });
   });
 
   test("reports a file that is truncated meanwhile as damaged, without an exception", () => {
-    const reading = readStable(path, (source) => {
+    const reading = readStable(path, "/meta.db", (source) => {
       truncateSync(path, 2 * PAGE);
       return readBolt(source, () => true).damage;
     });
     expect(reading).toMatchObject({
-      kind: "read",
+      status: "read",
       value: [{ page: 3, reason: "lies beyond the end of the file" }, {}],
     });
   });
@@ -75,15 +78,15 @@ describe("reading a file that other processes may write", () => {
     symlinkSync(dir.join("link-2"), dir.join("link-1"));
     symlinkSync(dir.join("link-1"), dir.join("link-2"));
     const kinds = ["folder", "pipe", "large", "link", "link-1", "nothing", "meta.db/inside"].map((name) => {
-      const reading = readStable(dir.join(name), () => "used");
-      return reading.kind === "refused" ? reading.reason : reading.kind;
+      const reading = readStable(dir.join(name), "/meta.db", () => "used");
+      return reading.status === "failed" ? reading.error.message : reading.status;
     });
     expect(kinds).toEqual([
-      "is not a regular file",
-      "is not a regular file",
-      `has ${MAX_BOLT_BYTES + 1} bytes; more than ${MAX_BOLT_BYTES} are not read`,
+      "/meta.db is not a regular file",
+      "/meta.db is not a regular file",
+      `/meta.db has ${MAX_BOLT_BYTES + 1} bytes; more than ${MAX_BOLT_BYTES} are not read`,
       "read",
-      "could not be opened (ELOOP)",
+      "/meta.db could not be opened (ELOOP)",
       "absent",
       "absent",
     ]);
