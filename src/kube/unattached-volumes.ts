@@ -80,8 +80,12 @@ export async function readUnattached(
   const isAwaited = pods.some(
     ({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating),
   );
-  const { name, volumes: ofNode } = node;
-  const known = await following.attachments(api, { node: name, isAwaited, most: following.most(), volumes: ofNode });
+  const known = await following.attachments(api, {
+    node: node.name,
+    isAwaited,
+    most: following.most(),
+    volumes: node.volumes,
+  });
   if (known === undefined) return undefined;
   const here = known.here
     .filter(isUnsettled)
