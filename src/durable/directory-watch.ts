@@ -1,5 +1,6 @@
-import { closeSync, constants, type FSWatcher, lstatSync, openSync, readlinkSync, watch } from "node:fs";
+import { closeSync, constants, type FSWatcher, openSync, readlinkSync, watch } from "node:fs";
 import { basename } from "node:path";
+import { statsOf } from "../host/safe-fs.ts";
 
 /** A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed. */
 type OnChange = (dir: string, name: string | undefined) => void;
@@ -117,10 +118,6 @@ function end(path: string, { watcher }: Shared): void {
  * at once; the birth time distinguishes two directories.
  */
 function identityOf(path: string): string | undefined {
-  try {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    return stats?.isDirectory() === true ? `${stats.dev}:${stats.ino}:${stats.birthtimeMs}` : undefined;
-  } catch {
-    return undefined;
-  }
+  const stats = statsOf(path);
+  return stats?.isDirectory() === true ? `${stats.dev}:${stats.ino}:${stats.birthtimeMs}` : undefined;
 }

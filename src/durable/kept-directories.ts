@@ -1,7 +1,7 @@
-import { lstatSync, type Stats } from "node:fs";
+import type { Stats } from "node:fs";
 import { CNI_CONF_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { entriesIn, fileText } from "../host/safe-fs.ts";
+import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { confFilesIn } from "../node/cni-conf.ts";
@@ -66,15 +66,6 @@ export function directoryFinder(most: number = MAX_DIRECTORIES): (roots: readonl
     }
     return { changedAtMs, hasMore: false };
   };
-}
-
-function statsOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // A parent is not a directory, or cannot be searched.
-    return undefined;
-  }
 }
 
 export interface PluginRootsOptions {
@@ -151,17 +142,12 @@ function rootOfPlugin(plugin: object): readonly KeptRoot[] {
   return known !== undefined && path?.startsWith("/") ? [{ path, depth: known.depth }] : [];
 }
 
-export interface AskedRuntime {
-  readonly runtimeEndpoint: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly hostRoot: string;
-  readonly timeoutMs: number;
-}
-
 /** The network configuration directory that the runtime reports; undefined while it is unknown. */
-export async function runtimeConfDir(asked: AskedRuntime): Promise<string | undefined> {
-  const { runtimeEndpoint: endpoint, env, hostRoot, timeoutMs } = asked;
-  const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });
+export async function runtimeConfDir(
+  asked: Omit<Parameters<typeof findNodeRuntime>[0], "endpoint"> & { readonly runtimeEndpoint: string | undefined },
+): Promise<string | undefined> {
+  const { runtimeEndpoint: endpoint, timeoutMs } = asked;
+  const found = await findNodeRuntime({ ...asked, endpoint });
   if (found.kind !== "found") return undefined;
   const cri = openCri(found.path);
   try {

@@ -1,6 +1,5 @@
-import { lstatSync } from "node:fs";
 import { eachPaced } from "../host/concurrency.ts";
-import { listDirectory } from "../host/safe-fs.ts";
+import { listDirectory, statsOf } from "../host/safe-fs.ts";
 
 /** Files that changed and are not yet on disk, by directory: name -> performance.now() when that was noticed. */
 export type Batch = ReadonlyMap<string, ReadonlyMap<string, number>>;
@@ -87,11 +86,7 @@ export async function youngFiles(dir: string, sinceMs: number = Date.now() - YOU
 }
 
 function changedAtMs(path: string): number {
-  try {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? 0 : Math.max(stats.mtimeMs, stats.ctimeMs);
-  } catch {
-    // The directory was replaced meanwhile: the new one is swept separately.
-    return 0;
-  }
+  const stats = statsOf(path);
+  // If the directory was replaced meanwhile, the new one is swept separately.
+  return stats === undefined ? 0 : Math.max(stats.mtimeMs, stats.ctimeMs);
 }

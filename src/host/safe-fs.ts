@@ -193,11 +193,11 @@ function openError(path: string, error: unknown): FileRead {
 }
 
 /** lstat that returns undefined for any error. */
-function statsOf(path: string): Stats | undefined {
+export function statsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // No permission on the directory, or an invalid path: nothing more can be read about the entry.
+    // No permission on the directory, or it is none, or an invalid path: nothing more can be read about the entry.
     return undefined;
   }
 }

@@ -44,11 +44,9 @@ export async function listWithVersion<Item>(api: Api, request: ListRequest<Item>
 }
 
 /** A part of a list, in the server's order. */
-export interface Page<Item> {
-  readonly items: readonly Item[];
+export interface Page<Item> extends Listed<Item> {
   /** Remaining objects; the server may omit it. 0 on the last page. */
   readonly remaining: number | undefined;
-  readonly resourceVersion: string;
 }
 
 /** A list that was compacted between two pages ends with the KubeError `expired`: only a new list is consistent. */

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { type DirEntry, failedListing, listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { type DirEntry, failedListing, listDirectory, readRegularFile, statsOf } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -186,12 +186,8 @@ function isInstalled(root: string, binDirs: readonly string[], type: string): bo
   return binDirs.some((dir) => isExecutable(resolveOnHost(root, posix.join("/", dir, type), "follow")));
 }
 
+/** False for an unreadable directory or an invalid name: for the runtime the plugin is missing as well. */
 function isExecutable(path: string): boolean {
-  try {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    return stats?.isFile() === true && (stats.mode & 0o111) !== 0;
-  } catch {
-    // An unreadable directory, or an invalid name: for the runtime the plugin is missing as well.
-    return false;
-  }
+  const stats = statsOf(path);
+  return stats?.isFile() === true && (stats.mode & 0o111) !== 0;
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { eachPaced } from "../host/concurrency.ts";
 import { resolveOnHost } from "../host/paths.ts";
+import type { HostDir } from "../host/safe-fs.ts";
 import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";
 import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
 
@@ -42,13 +43,7 @@ const LONGEST_QUOTE = 300;
 const RECORD = /^\d+,(\d+),\d+,[^;\n]*;(.*)$/m;
 
 /** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
-export async function readKernelLog({
-  root,
-  signal,
-}: {
-  readonly root: string;
-  readonly signal: AbortSignal;
-}): Promise<Source<KernelFacts>> {
+export async function readKernelLog({ root, signal }: Pick<HostDir, "root" | "signal">): Promise<Source<KernelFacts>> {
   let fd: number;
   try {
     fd = openSync(resolveOnHost(root, KMSG, "keep"), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);

@@ -130,14 +130,7 @@ async function observeWith(
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
-  const cniFacts = readCni({
-    root,
-    cacheDir: options.cniCacheDir,
-    multusDir: options.multusDir,
-    network,
-    table,
-    signal,
-  });
+  const cniFacts = readCni({ ...options, root, cacheDir: options.cniCacheDir, network, table, signal });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
     Promise.all([hasDeadSandboxes, kubeletRoot]).then(([isUnhealthy, where]) =>

@@ -16,7 +16,7 @@ import {
   readTraces,
 } from "./trusted-process.ts";
 import { isFullId, podUid, sandboxId } from "./types/ids.ts";
-import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types/runtime.ts";
+import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessId, ProcessRef, ShimProcess } from "./types/runtime.ts";
 
 /** The scanned runtime: other runtimes on the same machine are ignored. */
 export interface OurRuntime {
@@ -108,7 +108,6 @@ async function factsOf(
   const plugins = await provenPlugins(traces, query, prover);
   const { ours, others } = sortShims(traces, query, prover, await query.runtime?.isContainerd);
   for (const { shim } of others) othersIds.add(shim.id);
-  const kubelet = findKubelet(traces, prover);
   return {
     plugins: plugins.map((plugin) => pluginOf(plugin, uptimeSeconds)),
     shims: ours.map(
@@ -122,9 +121,7 @@ async function factsOf(
     netnsInodes,
     ...(netnsUnread.length === 0 ? {} : { netnsUnread }),
     ...(othersIds.size === 0 ? {} : { othersIds }),
-    ...(kubelet === undefined
-      ? {}
-      : { kubelet: { pid: kubelet.pid, startedSecondsAfterBoot: kubelet.startedSecondsAfterBoot } }),
+    kubelet: findKubelet(traces, prover),
   };
 }
 
@@ -205,10 +202,11 @@ function refOf(stat: ProcessStat, uptimeSeconds: number): ProcessRef {
  * k3s and microk8s embed the kubelet; rke2 and k0s start the ordinary one. A kubelet that is not proven to be the
  * node's own is a node nested in a pod, or forged to make unghost wait.
  */
-function findKubelet(traces: readonly ProcessTraces[], prover: ProcessProver): ProcessStat | undefined {
+function findKubelet(traces: readonly ProcessTraces[], prover: ProcessProver): ProcessId | undefined {
   const isProven = ({ stat, argv }: ProcessTraces) =>
     isKubeletName(stat.comm, argv) && isRootsService(prover.proveService(stat.pid));
-  return traces.find(isProven)?.stat;
+  const stat = traces.find(isProven)?.stat;
+  return stat && { pid: stat.pid, startedSecondsAfterBoot: stat.startedSecondsAfterBoot };
 }
 
 function append<Key>(lists: Map<Key, number[]>, key: Key, value: number): void {

@@ -92,7 +92,8 @@ export interface FailedCall {
 export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
   if (thrown instanceof AnswerLimitError) {
-    return new RuntimeError("endless", failed.call, thrown.message, endlessNext(failed.socketPath), thrown);
+    const next = `Check which process listens at ${failed.socketPath}: no runtime answers like this.`;
+    return new RuntimeError("endless", failed.call, thrown.message, next, thrown);
   }
   if (!(thrown instanceof GrpcError)) return unreachable(failed, thrown);
   const text = thrown.message;
@@ -118,9 +119,10 @@ export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeErro
         ? errorOf("overflow", "unghost reads the list in parts.")
         : errorOf("refused", EXPLAIN);
     case GrpcStatus.unavailable:
-      if (text !== "") return notServing(failed, text, thrown);
+      // containerd answers like this until its CRI plugin has loaded all records.
+      if (text !== "") return downError(failed, `does not serve yet: ${text}`, thrown);
       // grpc-go resets the stream of a call whose deadline has passed.
-      return failed.timedOut ? errorOf("deadline", slowNext(failed.socketPath)) : hungUp(failed, thrown);
+      return failed.timedOut ? errorOf("deadline", slowNext(failed.socketPath)) : downError(failed, HUNG_UP, thrown);
     default:
       return errorOf("refused", EXPLAIN);
   }
@@ -171,19 +173,14 @@ function unreachable(failed: FailedCall, cause: unknown): RuntimeError {
     return errorOf(`the server at ${path} is not a gRPC server`, "Name the runtime's socket with --runtime-endpoint.");
   }
   if (systemCode === "ECONNREFUSED") return errorOf(`connection refused at ${path}: no process listens`, DOWN);
-  return hungUp(failed, cause);
+  return downError(failed, HUNG_UP, cause);
 }
 
+const HUNG_UP = "hung up";
 const DOWN = "The runtime is down or restarting: check its service and log, then scan again.";
 
-function hungUp(failed: FailedCall, cause: unknown): RuntimeError {
-  return new RuntimeError("unreachable", failed.call, `the runtime at ${failed.socketPath} hung up`, DOWN, cause);
-}
-
-/** containerd answers like this until its CRI plugin has loaded all records. */
-function notServing(failed: FailedCall, text: string, cause: unknown): RuntimeError {
-  const words = `the runtime at ${failed.socketPath} does not serve yet: ${text}`;
-  return new RuntimeError("unreachable", failed.call, words, DOWN, cause);
+function downError(failed: FailedCall, what: string, cause: unknown): RuntimeError {
+  return new RuntimeError("unreachable", failed.call, `the runtime at ${failed.socketPath} ${what}`, DOWN, cause);
 }
 
 function fileAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socket" {
@@ -193,10 +190,6 @@ function fileAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socke
     const code = errorCode(error);
     return code === "EACCES" || code === "EPERM" ? "forbidden" : "missing";
   }
-}
-
-function endlessNext(path: string): string {
-  return `Check which process listens at ${path}: no runtime answers like this.`;
 }
 
 function slowNext(path: string): string {
