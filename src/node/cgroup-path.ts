@@ -77,9 +77,8 @@ export function isOtherEngines(paths: readonly CgroupPath[]): boolean {
 const CONTAINER_SEGMENT = /^(?:kubepods|docker$|libpod|lxc|machine\.slice$|buildkit)/;
 
 export function isInContainer(paths: readonly CgroupPath[]): boolean {
-  const isContainers = ({ segments }: CgroupPath) =>
-    segments.some((segment) => CONTAINER_SEGMENT.test(segment) || fullIdsIn(segment).length > 0);
-  return paths.some(isContainers);
+  const segments = paths.flatMap((path) => path.segments);
+  return segments.some((segment) => CONTAINER_SEGMENT.test(segment) || fullIdsIn(segment).length > 0);
 }
 
 /** Cgroups of user sessions, by systemd or elogind. */

@@ -62,12 +62,8 @@ const MAX_HEADER_BYTES = 64 * 1024;
 /** Node counts what is received and not yet read, in MB; its default of 10 is less than one message. */
 const MAX_SESSION_MB = 256;
 
-interface ChannelOptions {
-  /** The limit of all answers together, for a channel that is closed after one scan. */
-  readonly maxBytes?: number;
-}
-
-export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY }: ChannelOptions = {}) {
+/** `maxBytes` is the limit of all answers together, for a channel that is closed after one scan. */
+export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY } = {}) {
   const received = new AnswerMeter("what the runtime answered to one scan", { ...ENDLESS, bytes: maxBytes });
   /** More than one only while the server closes an old connection. */
   const connections = new Set<Connection>();
