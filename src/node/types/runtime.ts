@@ -1,4 +1,3 @@
-import type { ProcessStat } from "../../host/proc.ts";
 import type { ContainerId, NamedPod, PodRef, SandboxId } from "./ids.ts";
 
 export interface Runtime {
@@ -132,7 +131,10 @@ export interface ProcessFacts {
 }
 
 /** A pid may be reused; pid and start time together identify one process. */
-export type ProcessId = Pick<ProcessStat, "pid" | "startedSecondsAfterBoot">;
+export interface ProcessId {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+}
 
 export interface ProcessRef extends ProcessId {
   readonly ageSeconds: number;
