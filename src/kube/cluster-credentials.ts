@@ -62,14 +62,8 @@ function readProvenBelow(root: string): ReadText {
 function readTextBelow(root: string): ReadText {
   return (path): FileText => {
     const file = readRegularFile(resolveOnHost(root, path, "follow"));
-    switch (file.kind) {
-      case "content":
-        return { kind: "text", text: file.text };
-      case "gone":
-        return { kind: "missing" };
-      default:
-        return { kind: "refused", reason: file.reason };
-    }
+    if (file.kind === "content") return { kind: "text", text: file.text };
+    return file.kind === "gone" ? { kind: "missing" } : { kind: "refused", reason: file.reason };
   };
 }
 
