@@ -10,7 +10,8 @@ const NETWORK_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 
 /** `<dir>/<network>/<address>`: the addresses that host-local has allocated. */
 export async function readHostLocal(where: HostDir): Promise<Source<readonly HostLocalNetwork[]>> {
-  const names = await readEachEntry(where, ({ name, kind }, _opened, passOver) => {
+  // Without the signal: networks are few, and the one that is not read to its end is named.
+  const names = await readEachEntry({ ...where, signal: undefined }, ({ name, kind }, _opened, passOver) => {
     if (kind !== "directory") return passOver(`is ${describeKind(kind)} where a network's directory belongs`);
     return NETWORK_NAME.test(name) ? name : passOver("its name is not one that a network may have");
   });
