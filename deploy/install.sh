@@ -75,7 +75,7 @@ fetch() {
   esac || fail "$1 could not be downloaded"
 }
 
-# wget would follow a redirection to http as well: each step is looked at before it is taken.
+# wget would follow a redirection to http as well: each step is checked before it is taken.
 fetch_with_wget() {
   from="$1"
   for _ in 1 2 3 4 5; do
