@@ -62,12 +62,12 @@ export const boltCorruption: ClassDefinition = {
   danger:
     "After a wipe every old id is unknown: check for surviving processes before sweeping addresses and namespaces.",
   links: [
-    "https://github.com/containerd/containerd/issues/4838",
-    "https://github.com/containerd/containerd/issues/3347",
-    "https://github.com/containerd/containerd/issues/9929",
-    "https://github.com/containerd/containerd/issues/10666",
-    "https://github.com/etcd-io/bbolt/issues/883",
-    "https://github.com/kubernetes/kubernetes/issues/141599",
+    "containerd/containerd#4838",
+    "containerd/containerd#3347",
+    "containerd/containerd#9929",
+    "containerd/containerd#10666",
+    "etcd-io/bbolt#883",
+    "kubernetes/kubernetes#141599",
   ],
   detectOffline,
 };

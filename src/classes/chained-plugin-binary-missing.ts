@@ -67,10 +67,10 @@ export const chainedPluginBinaryMissing: ClassDefinition = {
   ],
   danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts later.",
   links: [
-    "https://github.com/istio/istio/issues/59846",
-    "https://github.com/istio/istio.io/issues/16748",
-    "https://github.com/k3s-io/k3s/issues/11076",
-    "https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin/issues/223",
+    "istio/istio#59846",
+    "istio/istio.io#16748",
+    "k3s-io/k3s#11076",
+    "k8snetworkplumbingwg/sriov-network-device-plugin#223",
   ],
   detect,
 };

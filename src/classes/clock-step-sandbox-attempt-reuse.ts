@@ -52,14 +52,14 @@ export const clockStepSandboxAttemptReuse: ClassDefinition = {
   danger:
     "The sandbox named in the error may be the one that runs: removing a Ready sandbox kills a working pod. Do nothing before the clock is right.",
   links: [
-    "https://github.com/kubernetes/kubernetes/issues/127948",
-    "https://github.com/kubernetes/kubernetes/issues/90588",
-    "https://github.com/kubernetes/kubernetes/issues/93064",
-    "https://github.com/kubernetes/kubernetes/pull/130551",
-    "https://github.com/containerd/containerd/issues/10842",
-    "https://github.com/containerd/containerd/issues/9459",
-    "https://github.com/canonical/microk8s/issues/4677",
-    "https://github.com/deckhouse/deckhouse/pull/23209",
+    "kubernetes/kubernetes#127948",
+    "kubernetes/kubernetes#90588",
+    "kubernetes/kubernetes#93064",
+    "kubernetes/kubernetes/pull/130551",
+    "containerd/containerd#10842",
+    "containerd/containerd#9459",
+    "canonical/microk8s#4677",
+    "deckhouse/deckhouse/pull/23209",
   ],
   prevention: () =>
     `kubelet: releases before ${ORDERED_BY_ATTEMPT_FROM} order sandboxes by creation time, so a clock step makes them ask for an attempt that is taken. From ${ORDERED_BY_ATTEMPT_FROM} on they go by the attempt.`,

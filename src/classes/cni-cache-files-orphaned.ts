@@ -27,11 +27,7 @@ export const cniCacheFilesOrphaned: ClassDefinition = {
   },
   byHand: ["Free the addresses of the id first, then remove the files."],
   danger: "The multus file may be the only record of which networks a pod had: free those first.",
-  links: [
-    "https://github.com/cri-o/cri-o/issues/3581",
-    "https://github.com/kubernetes/kubernetes/pull/81828",
-    "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
-  ],
+  links: ["cri-o/cri-o#3581", "kubernetes/kubernetes/pull/81828", "bottlerocket-os/bottlerocket/pull/3792"],
   detect,
 };
 

@@ -66,12 +66,7 @@ export const cniLockWedge: ClassDefinition = {
   },
   byHand: ["Find the oldest process with CNI_COMMAND in its environment, end it; else restart the runtime."],
   danger: "Ending a plugin that is only slow fails that one pod.",
-  links: [
-    "https://github.com/containerd/containerd/issues/4666",
-    "https://github.com/containerd/cri/issues/1078",
-    "https://github.com/containerd/cri/pull/1405",
-    "https://github.com/projectcalico/calico/issues/2902",
-  ],
+  links: ["containerd/containerd#4666", "containerd/cri#1078", "containerd/cri/pull/1405", "projectcalico/calico#2902"],
   detect,
 };
 

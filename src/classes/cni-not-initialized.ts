@@ -72,14 +72,14 @@ export const cniNotInitialized: ClassDefinition = {
   danger:
     "A temporary loopback-only configuration lets removals pass, but every pod that starts meanwhile has no network.",
   links: [
-    "https://github.com/containerd/containerd/issues/8774",
-    "https://github.com/containerd/containerd/issues/6565",
-    "https://github.com/containerd/containerd/issues/6490",
-    "https://github.com/containerd/containerd/issues/11209",
-    "https://github.com/containerd/containerd/issues/11715",
-    "https://github.com/kubernetes-sigs/cri-tools/issues/1687",
-    "https://github.com/cilium/cilium/issues/22053",
-    "https://github.com/rancher/rke2/issues/3749",
+    "containerd/containerd#8774",
+    "containerd/containerd#6565",
+    "containerd/containerd#6490",
+    "containerd/containerd#11209",
+    "containerd/containerd#11715",
+    "kubernetes-sigs/cri-tools#1687",
+    "cilium/cilium#22053",
+    "rancher/rke2#3749",
   ],
   detect,
 };

@@ -71,13 +71,13 @@ export const libcniResultCacheCorrupt: ClassDefinition = {
   danger:
     "Never touch files that can be parsed, least of all those of running pods. Without the previous result some plugin chains free less than they should.",
   links: [
-    "https://github.com/containerd/containerd/issues/8197",
-    "https://github.com/containernetworking/cni/issues/1055",
-    "https://github.com/containernetworking/cni/issues/1149",
-    "https://github.com/containernetworking/cni/pull/1072",
-    "https://github.com/containernetworking/cni/pull/1066",
-    "https://github.com/aws/amazon-vpc-cni-k8s/issues/2283",
-    "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
+    "containerd/containerd#8197",
+    "containernetworking/cni#1055",
+    "containernetworking/cni#1149",
+    "containernetworking/cni/pull/1072",
+    "containernetworking/cni/pull/1066",
+    "aws/amazon-vpc-cni-k8s#2283",
+    "bottlerocket-os/bottlerocket/pull/3792",
   ],
   prevention: ({ name, version }) =>
     name.startsWith("containerd") && containerdBehaviour(version)?.corruptResultBlocks === true
@@ -154,10 +154,7 @@ export const multusCacheCorrupt: ClassDefinition = {
   ],
   danger:
     "Never write [] or null into the file as a repair: multus would read the first element of an empty list and crash.",
-  links: [
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/948",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1087",
-  ],
+  links: ["k8snetworkplumbingwg/multus-cni#948", "k8snetworkplumbingwg/multus-cni#1087"],
   prevention: () =>
     `multus: releases up to ${MULTUS.corruptCacheFailsUpTo} fail every DEL on a cache that does not parse; later ones succeed without calling the delegates, whose addresses are then to be swept.`,
   detect: (_view, candidates) => withCorruptFile(candidates, ({ multus }) => multus, MULTUS_SUMMARY),
@@ -207,10 +204,7 @@ export const delegateScratchCorrupt: ClassDefinition = {
     "Free the address: the file below /var/lib/cni/networks that names the id.",
   ],
   danger: "The bridge's address stays allocated unless it is swept.",
-  links: [
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1448",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1447",
-  ],
+  links: ["k8snetworkplumbingwg/multus-cni#1448", "k8snetworkplumbingwg/multus-cni#1447"],
   detect: (_view, candidates) => withCorruptFile(candidates, ({ flannel }) => flannel, SCRATCH_SUMMARY),
   cacheFiles: ({ flannel }) => valueOr(flannel, []),
 };

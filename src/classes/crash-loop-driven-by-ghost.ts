@@ -29,10 +29,7 @@ export const crashLoopDrivenByGhost: ClassDefinition = {
   ],
   danger:
     "Deleting the crashing pods changes nothing while the ghost is there, and each new one adds to the load that makes ghosts.",
-  links: [
-    "https://github.com/containerd/containerd/issues/12438",
-    "https://github.com/kubernetes/kubernetes/issues/97230",
-  ],
+  links: ["containerd/containerd#12438", "kubernetes/kubernetes#97230"],
   detectAmong,
 };
 

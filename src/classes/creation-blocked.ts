@@ -44,12 +44,7 @@ export const containerNameHeldBySlowCreate: ClassDefinition = {
     "Give the node a faster disk, or make the image smaller.",
   ],
   danger: "Removing the “stale” id kills a create that was about to succeed.",
-  links: [
-    "https://github.com/containerd/containerd/issues/4604",
-    "https://github.com/containerd/containerd/issues/9113",
-    "https://github.com/k3s-io/k3s/issues/2312",
-    "https://github.com/k3s-io/k3s/issues/7690",
-  ],
+  links: ["containerd/containerd#4604", "containerd/containerd#9113", "k3s-io/k3s#2312", "k3s-io/k3s#7690"],
 };
 
 export const clockStepContainerRestartcount: ClassDefinition = {
@@ -95,12 +90,12 @@ export const clockStepContainerRestartcount: ClassDefinition = {
   ],
   danger: "The holder may be the live container of a control-plane pod; removing it takes the API server down.",
   links: [
-    "https://github.com/kubernetes/kubernetes/issues/134153",
-    "https://github.com/kubernetes/kubernetes/issues/90298",
-    "https://github.com/kubernetes/kubernetes/issues/94557",
-    "https://github.com/kubernetes/kubernetes/pull/138191",
-    "https://github.com/Faisal-Hajari/ai-platform/issues/21",
-    "https://github.com/cri-o/cri-o/issues/8629",
+    "kubernetes/kubernetes#134153",
+    "kubernetes/kubernetes#90298",
+    "kubernetes/kubernetes#94557",
+    "kubernetes/kubernetes/pull/138191",
+    "Faisal-Hajari/ai-platform#21",
+    "cri-o/cri-o#8629",
   ],
 };
 
@@ -144,10 +139,7 @@ export const containerInvisibleAfterEnospcRestart: ClassDefinition = {
     "Restart containerd only when no two records carry the same name.",
   ],
   danger: "Two copies of one container may be writing to the same volume.",
-  links: [
-    "https://github.com/containerd/containerd/issues/7247",
-    "https://github.com/containerd/containerd/issues/11504",
-  ],
+  links: ["containerd/containerd#7247", "containerd/containerd#11504"],
 };
 
 const blockedTask = {
@@ -205,11 +197,7 @@ export const kernelNetnsHang: ClassDefinition = {
   byHand: ["Cordon, then reboot. Nothing short of it helps.", "Update the kernel."],
   danger:
     "Sandbox surgery cannot help, and a restart of the runtime hangs as well, which takes the running pods' supervision away.",
-  links: [
-    "https://github.com/containerd/containerd/issues/12438",
-    "https://github.com/moby/moby/issues/5618",
-    "https://github.com/kubernetes/kubernetes/issues/30363",
-  ],
+  links: ["containerd/containerd#12438", "moby/moby#5618", "kubernetes/kubernetes#30363"],
 };
 
 export const containerCreateStatHang: ClassDefinition = {
@@ -258,11 +246,7 @@ export const containerCreateStatHang: ClassDefinition = {
     "Restore the server, or umount -l the path when its data is not needed any more.",
   ],
   danger: "A lazy unmount loses what was not written yet. Restarting containerd does not help.",
-  links: [
-    "https://github.com/containerd/containerd/issues/10828",
-    "https://github.com/containerd/containerd/issues/13867",
-    "https://github.com/containerd/containerd/issues/1722",
-  ],
+  links: ["containerd/containerd#10828", "containerd/containerd#13867", "containerd/containerd#1722"],
 };
 
 export const eventedPlegStaleStatus: ClassDefinition = {
@@ -301,8 +285,5 @@ export const eventedPlegStaleStatus: ClassDefinition = {
   },
   byHand: ["Set EventedPLEG=false in the kubelet's feature gates and restart it."],
   danger: "The holder may be the live sandbox of the API server. Never remove it.",
-  links: [
-    "https://github.com/kubernetes/kubernetes/issues/126514",
-    "https://github.com/kubernetes/kubernetes/issues/123139",
-  ],
+  links: ["kubernetes/kubernetes#126514", "kubernetes/kubernetes#123139"],
 };

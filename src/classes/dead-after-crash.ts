@@ -54,11 +54,7 @@ export const deadAfterCrash: ClassDefinition = {
   ],
   danger:
     "NotReady alone proves nothing: the kubelet keeps the last sandbox of every finished pod for its logs (N1). Removing everything NotReady on a timer has made outages worse.",
-  links: [
-    "https://github.com/containerd/cri/issues/1014",
-    "https://github.com/k3s-io/k3s/issues/5189",
-    "https://github.com/shunkakinoki/dotfiles/pull/2120",
-  ],
+  links: ["containerd/cri#1014", "k3s-io/k3s#5189", "shunkakinoki/dotfiles/pull/2120"],
   detect,
   detectOffline,
   healedAfterStart: (facts) => comingBack(facts).map(({ id }) => id),

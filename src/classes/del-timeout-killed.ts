@@ -85,10 +85,10 @@ export const delTimeoutKilled: ClassDefinition = {
   ],
   danger: "Killing DEL again and again leaves half-removed state behind.",
   links: [
-    "https://github.com/projectcalico/calico/issues/7647",
-    "https://github.com/projectcalico/calico/issues/4722",
-    "https://github.com/siderolabs/talos/issues/13411",
-    "https://github.com/containerd/containerd/issues/5438",
+    "projectcalico/calico#7647",
+    "projectcalico/calico#4722",
+    "siderolabs/talos#13411",
+    "containerd/containerd#5438",
   ],
   detect,
 };

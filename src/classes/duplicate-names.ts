@@ -50,12 +50,7 @@ export const recoverDuplicateSandboxName: ClassDefinition = {
     "ctr -n k8s.io c ls / sandboxes ls: remove the duplicate without a task, then enable CRI again.",
   ],
   danger: "Wiping the root loses all images and orphans running containers; deleting only meta.db is worse.",
-  links: [
-    "https://github.com/containerd/containerd/issues/6095",
-    "https://github.com/containerd/containerd/issues/13609",
-    "https://github.com/containerd/cri/issues/1014",
-    "https://github.com/k3s-io/k3s/issues/5189",
-  ],
+  links: ["containerd/containerd#6095", "containerd/containerd#13609", "containerd/cri#1014", "k3s-io/k3s#5189"],
   detectOffline: (file, facts) => sandboxNames(file).map((found) => duplicateFound("sandbox", found, file, facts)),
   refusedRecords: (file) => sandboxNames(file).map((found) => ({ kind: "same-name", ...found })),
 };
@@ -98,10 +93,7 @@ export const recoverDuplicateContainerName: ClassDefinition = {
   },
   byHand: ["As D1, with ctr -n k8s.io c rm for the container record that has no task."],
   danger: "Both copies may be running and writing to one volume.",
-  links: [
-    "https://github.com/containerd/containerd/issues/7247",
-    "https://github.com/containerd/containerd/issues/11504",
-  ],
+  links: ["containerd/containerd#7247", "containerd/containerd#11504"],
   detectOffline: (file, facts) => containerNames(file).map((found) => duplicateFound("container", found, file, facts)),
   refusedRecords: (file) => containerNames(file).map((found) => ({ kind: "same-name", ...found })),
 };

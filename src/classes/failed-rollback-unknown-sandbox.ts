@@ -95,13 +95,13 @@ export const failedRollbackUnknownSandbox: ClassDefinition = {
   danger:
     "Unmounting the network namespace by hand lets some plugins succeed, but whatever they had allocated stays allocated.",
   links: [
-    "https://github.com/containerd/containerd/issues/5768",
-    "https://github.com/containerd/containerd/issues/5438",
-    "https://github.com/containerd/containerd/issues/8774",
-    "https://github.com/containerd/containerd/pull/5904",
-    "https://github.com/containerd/containerd/pull/10744",
-    "https://github.com/containerd/containerd/pull/10770",
-    "https://github.com/kubernetes/kubernetes/issues/141599",
+    "containerd/containerd#5768",
+    "containerd/containerd#5438",
+    "containerd/containerd#8774",
+    "containerd/containerd/pull/5904",
+    "containerd/containerd/pull/10744",
+    "containerd/containerd/pull/10770",
+    "kubernetes/kubernetes#141599",
   ],
   detect,
 };

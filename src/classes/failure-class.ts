@@ -53,6 +53,7 @@ export interface ClassDefinition {
   readonly byHand: readonly string[];
   /** What must never be done, and why. */
   readonly danger: string;
+  /** Threads and sources on GitHub: `owner/repository#issue`, or a path such as `owner/repository/pull/1`. */
   readonly links: readonly string[];
   /** Which upgrade or setting would prevent it, if the detected runtime lacks it. */
   readonly prevention?: (runtime: Pick<Runtime, "name" | "version">) => string | undefined;

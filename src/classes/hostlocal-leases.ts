@@ -32,7 +32,7 @@ export const hostlocalEmptyIpFile: ClassDefinition = {
   },
   byHand: ["find /var/lib/cni/networks -type f -size 0 -name '*.*': remove those older than the last boot."],
   danger: "An allocation in progress is empty for a moment: without the lock and the boot test a live address is lost.",
-  links: ["https://github.com/containernetworking/plugins/tree/main/plugins/ipam/host-local/backend/disk"],
+  links: ["containernetworking/plugins/tree/main/plugins/ipam/host-local/backend/disk"],
   detect: detectEmptyFiles,
 };
 
@@ -123,14 +123,14 @@ export const hostlocalIpLeakAfterReboot: ClassDefinition = {
   ],
   danger: "Wiping the whole directory while pods run hands their addresses out a second time.",
   links: [
-    "https://github.com/k3s-io/k3s/issues/5885",
-    "https://github.com/harvester/harvester/issues/7471",
-    "https://github.com/rancher/rke2/issues/4385",
-    "https://github.com/kubernetes/kubernetes/issues/57280",
-    "https://github.com/kubernetes/kubernetes/issues/108121",
-    "https://github.com/containernetworking/plugins/issues/252",
-    "https://github.com/containernetworking/plugins/issues/697",
-    "https://github.com/containerd/cri/issues/948",
+    "k3s-io/k3s#5885",
+    "harvester/harvester#7471",
+    "rancher/rke2#4385",
+    "kubernetes/kubernetes#57280",
+    "kubernetes/kubernetes#108121",
+    "containernetworking/plugins#252",
+    "containernetworking/plugins#697",
+    "containerd/cri#948",
   ],
   detect: detectLeases,
 };

@@ -14,7 +14,8 @@ function numberOf({ code }: ClassDefinition): number {
 }
 
 function classOf(definition: ClassDefinition, category: Category): FailureClass {
-  return { signatures: () => [], logFragments: [], ...definition, category, inSnapshot: shownBy(definition) };
+  const links = definition.links.map((link) => `https://github.com/${link.replace("#", "/issues/")}`);
+  return { signatures: () => [], logFragments: [], ...definition, category, inSnapshot: shownBy(definition), links };
 }
 
 function shownBy({ inSnapshot, detect, detectAmong, adopts }: ClassDefinition): FailureClass["inSnapshot"] {

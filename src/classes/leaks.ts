@@ -48,11 +48,7 @@ export const chainedPluginIpLeak: ClassDefinition = {
   },
   byHand: ["Repair the failing plugin first, then free the addresses as in C1."],
   danger: "An id may belong to a creation in flight: mind its age.",
-  links: [
-    "https://github.com/containerd/containerd/issues/12130",
-    "https://github.com/containerd/containerd/pull/12132",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1449",
-  ],
+  links: ["containerd/containerd#12130", "containerd/containerd/pull/12132", "k8snetworkplumbingwg/multus-cni#1449"],
 };
 
 export const delNeverExecuted: ClassDefinition = {
@@ -72,7 +68,7 @@ export const delNeverExecuted: ClassDefinition = {
   },
   byHand: ["Upgrade containerd to 1.7.31, 2.0.8, 2.1.7 or 2.2.2, then free the addresses as in C1."],
   danger: "As in C1: wiping the directory while pods run hands addresses out twice.",
-  links: ["https://github.com/containerd/containerd/pull/12923"],
+  links: ["containerd/containerd/pull/12923"],
 };
 
 export const delSwallowed: ClassDefinition = {
@@ -109,9 +105,9 @@ export const delSwallowed: ClassDefinition = {
   byHand: ["Free the address in host-local or whereabouts by hand."],
   danger: "None beyond those of C1.",
   links: [
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1239",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/891",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/pull/1084",
+    "k8snetworkplumbingwg/multus-cni#1239",
+    "k8snetworkplumbingwg/multus-cni#891",
+    "k8snetworkplumbingwg/multus-cni/pull/1084",
   ],
 };
 
@@ -160,11 +156,11 @@ export const sandboxListOverflow: ClassDefinition = {
   byHand: ["crictl pods --label … per namespace, or ctr -n k8s.io c ls; remove in small groups."],
   danger: "Removing thousands at once is a storm of CNI calls that takes the node down.",
   links: [
-    "https://github.com/containerd/containerd/issues/12390",
-    "https://github.com/kubernetes/kubernetes/issues/131407",
-    "https://github.com/kubernetes/kubernetes/issues/108049",
-    "https://github.com/kubernetes/kubernetes/issues/63858",
-    "https://github.com/siderolabs/talos/issues/10801",
+    "containerd/containerd#12390",
+    "kubernetes/kubernetes#131407",
+    "kubernetes/kubernetes#108049",
+    "kubernetes/kubernetes#63858",
+    "siderolabs/talos#10801",
   ],
 };
 
@@ -198,9 +194,5 @@ export const staleHostportRules: ClassDefinition = {
     "iptables -t nat -S | grep CNI-DN: compare the ids in the comments with crictl pods, delete jump and chain of the dead.",
   ],
   danger: "The wrong chain is a live host port's.",
-  links: [
-    "https://github.com/containernetworking/plugins/issues/752",
-    "https://github.com/containernetworking/plugins/issues/683",
-    "https://github.com/cilium/cilium/issues/18227",
-  ],
+  links: ["containernetworking/plugins#752", "containernetworking/plugins#683", "cilium/cilium#18227"],
 };

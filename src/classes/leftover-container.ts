@@ -32,10 +32,7 @@ export const leftoverContainer: ClassDefinition = {
   ],
   danger:
     "It may be the live copy, and stopping it may lose data. Two copies of one container on one volume lose data too.",
-  links: [
-    "https://github.com/containerd/containerd/issues/7247",
-    "https://github.com/kubernetes/kubernetes/issues/134075",
-  ],
+  links: ["containerd/containerd#7247", "kubernetes/kubernetes#134075"],
   detect,
   countedAs: "leftoverContainers",
 };

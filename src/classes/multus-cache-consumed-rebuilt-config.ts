@@ -94,13 +94,13 @@ export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
   danger:
     "The delegates are never called, so their addresses and VFs leak unless they are swept. A pod of a StatefulSet that is deleted by force may run twice.",
   links: [
-    "https://github.com/containerd/containerd/issues/10507",
-    "https://github.com/containerd/containerd/issues/9064",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/355",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/pull/922",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/pull/1498",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/586",
-    "https://github.com/cozystack/cozystack/issues/2310",
+    "containerd/containerd#10507",
+    "containerd/containerd#9064",
+    "k8snetworkplumbingwg/multus-cni#355",
+    "k8snetworkplumbingwg/multus-cni/pull/922",
+    "k8snetworkplumbingwg/multus-cni/pull/1498",
+    "k8snetworkplumbingwg/multus-cni#586",
+    "cozystack/cozystack#2310",
   ],
   prevention: () =>
     "multus: it throws its cache away after the first DEL even when that failed, unless retryDeleteOnError is set in its configuration.",

@@ -52,10 +52,10 @@ export const multusLossyConflist: ClassDefinition = {
   ],
   danger: "Every pod that is deleted leaks until multus is changed: sweeping is a stop-gap.",
   links: [
-    "https://github.com/kubeovn/kube-ovn/issues/5448",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1449",
-    "https://github.com/k8snetworkplumbingwg/multus-cni/pull/1521",
-    "https://github.com/openshift/multus-cni/pull/336",
+    "kubeovn/kube-ovn#5448",
+    "k8snetworkplumbingwg/multus-cni#1449",
+    "k8snetworkplumbingwg/multus-cni/pull/1521",
+    "openshift/multus-cni/pull/336",
   ],
   prevention: () =>
     `multus: ${MULTUS.lossyConflist.from} to ${MULTUS.lossyConflist.to} strip a delegate's own fields from file-based configurations on DEL. Use an older or a newer release, or spell the delegates out in multus' own configuration.`,

@@ -25,11 +25,7 @@ export const netnsAndVethLeak: ClassDefinition = {
   },
   byHand: ["umount -l /run/netns/cni-<uuid> && rm /run/netns/cni-<uuid>, after checking lsns -t net."],
   danger: "Other runtimes (podman, CRI-O) keep theirs in the same directory.",
-  links: [
-    "https://github.com/cri-o/cri-o/issues/273",
-    "https://github.com/containerd/containerd/pull/5904",
-    "https://github.com/containerd/containerd/pull/11576",
-  ],
+  links: ["cri-o/cri-o#273", "containerd/containerd/pull/5904", "containerd/containerd/pull/11576"],
   detect,
 };
 

@@ -14,7 +14,7 @@ export const retainedNotready: ClassDefinition = {
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Leave it alone."],
   danger: "Removing it heals nothing and destroys kubectl logs and kubectl logs --previous.",
-  links: ["https://github.com/containerd/containerd/issues/10865", "https://github.com/k3s-io/k3s/issues/11139"],
+  links: ["containerd/containerd#10865", "k3s-io/k3s#11139"],
   adopts: "all-dead",
 };
 
@@ -41,7 +41,7 @@ export const secondIdempotentDel: ClassDefinition = {
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Search for a successful DEL of the same id just before; then ignore the line."],
   danger: "None.",
-  links: ["https://github.com/k8snetworkplumbingwg/multus-cni/issues/1446"],
+  links: ["k8snetworkplumbingwg/multus-cni#1446"],
 };
 
 export const inflightClearing: ClassDefinition = {
@@ -57,7 +57,7 @@ export const inflightClearing: ClassDefinition = {
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Wait ten minutes before doing anything."],
   danger: "Acting too early turns a slow start into a failed one.",
-  links: ["https://github.com/containerd/containerd/issues/4604"],
+  links: ["containerd/containerd#4604"],
 };
 
 export const sandboxChangedAlone: ClassDefinition = {
@@ -72,5 +72,5 @@ export const sandboxChangedAlone: ClassDefinition = {
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["If it repeats, search for KillPodSandbox or CreatePodSandbox errors of the same pod in the kubelet's log."],
   danger: "None.",
-  links: ["https://github.com/kubernetes/kubernetes/issues/56996"],
+  links: ["kubernetes/kubernetes#56996"],
 };

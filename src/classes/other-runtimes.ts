@@ -36,13 +36,7 @@ export const crioNameReserved: ClassDefinition = {
   },
   byHand: ["Reduce the node's load; read the stage in the message. If nothing moves: systemctl restart crio."],
   danger: "A restart during a long creation throws its work away.",
-  links: [
-    "https://github.com/cri-o/cri-o/issues/7010",
-    "https://github.com/cri-o/cri-o/issues/9097",
-    "https://github.com/cri-o/cri-o/issues/8884",
-    "https://github.com/cri-o/cri-o/issues/8596",
-    "https://github.com/cri-o/cri-o/issues/2984",
-  ],
+  links: ["cri-o/cri-o#7010", "cri-o/cri-o#9097", "cri-o/cri-o#8884", "cri-o/cri-o#8596", "cri-o/cri-o#2984"],
 };
 
 export const crioAlreadyExists: ClassDefinition = {
@@ -75,7 +69,7 @@ export const crioAlreadyExists: ClassDefinition = {
   },
   byHand: ["crictl pods --name <pod>: crictl rmp the dead one, or restart crio."],
   danger: "The holder may be running; check before removing it.",
-  links: ["https://github.com/cri-o/cri-o/issues/1742", "https://github.com/cri-o/cri-o/issues/497"],
+  links: ["cri-o/cri-o#1742", "cri-o/cri-o#497"],
 };
 
 export const staleProcNetns: ClassDefinition = {
@@ -108,10 +102,7 @@ export const staleProcNetns: ClassDefinition = {
   treatment: { mode: "none", reversible: false, steps: [], gates: [] },
   byHand: ["Upgrade the runtime. Never run a plugin's DEL by hand with a /proc path."],
   danger: "A DEL with a reused process number runs in a foreign namespace and can cut the host off.",
-  links: [
-    "https://github.com/cri-o/cri-o/issues/2849",
-    "https://github.com/openshift/containernetworking-plugins/pull/16",
-  ],
+  links: ["cri-o/cri-o#2849", "openshift/containernetworking-plugins/pull/16"],
 };
 
 export const dockerNameConflict: ClassDefinition = {
@@ -151,11 +142,7 @@ export const dockerNameConflict: ClassDefinition = {
   },
   byHand: ["docker ps -a --filter name=<name>: docker rm it if it is not running; otherwise restart the kubelet only."],
   danger: "The holder may be the running container (see A4): never docker rm -f it unseen.",
-  links: [
-    "https://github.com/kubernetes/kubernetes/issues/97153",
-    "https://github.com/kubernetes/kubernetes/issues/94557",
-    "https://github.com/kubernetes/kubernetes/pull/36768",
-  ],
+  links: ["kubernetes/kubernetes#97153", "kubernetes/kubernetes#94557", "kubernetes/kubernetes/pull/36768"],
 };
 
 export const isuladNameConflict: ClassDefinition = {
@@ -185,7 +172,7 @@ export const isuladNameConflict: ClassDefinition = {
   },
   byHand: ["crictl pods --no-trunc: crictl rmp the holder if it is NotReady; otherwise restart the kubelet only."],
   danger: "For static pods the holder may be the live API server or etcd.",
-  links: ["https://github.com/kubernetes/kubernetes/issues/126514"],
+  links: ["kubernetes/kubernetes#126514"],
 };
 
 export const crioHalfRemoved: ClassDefinition = {
@@ -220,5 +207,5 @@ export const crioHalfRemoved: ClassDefinition = {
   ],
   danger:
     "The restart makes CRI-O forget the sandbox without another DEL: before the cause is repaired it leaves addresses and rules behind. Never crictl rmp what crictl stopp could not stop.",
-  links: ["https://github.com/cri-o/cri-o/pull/3164", "https://github.com/cri-o/cri-o/pull/291"],
+  links: ["cri-o/cri-o/pull/3164", "cri-o/cri-o/pull/291"],
 };

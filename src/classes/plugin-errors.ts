@@ -44,10 +44,10 @@ export const calicoUnauthorized: ClassDefinition = {
   ],
   danger: "Do not unmount network namespaces to get rid of the pods: address and endpoint leak.",
   links: [
-    "https://github.com/projectcalico/calico/issues/4857",
-    "https://github.com/projectcalico/calico/issues/5712",
-    "https://github.com/projectcalico/calico/issues/9428",
-    "https://github.com/projectcalico/calico/issues/9271",
+    "projectcalico/calico#4857",
+    "projectcalico/calico#5712",
+    "projectcalico/calico#9428",
+    "projectcalico/calico#9271",
   ],
 };
 
@@ -116,11 +116,7 @@ export const cniDelNeedsApiserver: ClassDefinition = {
     "Once it answers, kubelet removes the pods.",
   ],
   danger: "Forcing removals during the outage leaks every address of the node.",
-  links: [
-    "https://github.com/containerd/containerd/issues/6565",
-    "https://github.com/containerd/cri/issues/732",
-    "https://github.com/projectcalico/calico/issues/7220",
-  ],
+  links: ["containerd/containerd#6565", "containerd/cri#732", "projectcalico/calico#7220"],
 };
 
 export const calicoNodenameMissing: ClassDefinition = {
@@ -150,11 +146,7 @@ export const calicoNodenameMissing: ClassDefinition = {
   },
   byHand: ["kubectl -n calico-system (or kube-system) get pods -o wide: repair the calico-node pod of this node."],
   danger: "Writing the file by hand with a wrong name gives endpoints to the wrong node.",
-  links: [
-    "https://github.com/projectcalico/calico/issues/1795",
-    "https://github.com/projectcalico/calico/issues/6309",
-    "https://github.com/kubesphere/kubekey/issues/2504",
-  ],
+  links: ["projectcalico/calico#1795", "projectcalico/calico#6309", "kubesphere/kubekey#2504"],
 };
 
 export const ciliumAgentDown: ClassDefinition = {
@@ -195,12 +187,7 @@ export const ciliumAgentDown: ClassDefinition = {
   },
   byHand: ["kubectl -n kube-system get pods -l k8s-app=cilium -o wide: repair the one on this node, then wait."],
   danger: "Deleting the queue's files loses removals; addresses are then handed out twice.",
-  links: [
-    "https://github.com/cri-o/cri-o/issues/4084",
-    "https://github.com/rancher/rke2/issues/4146",
-    "https://github.com/cilium/cilium/issues/27715",
-    "https://github.com/cilium/cilium/issues/40345",
-  ],
+  links: ["cri-o/cri-o#4084", "rancher/rke2#4146", "cilium/cilium#27715", "cilium/cilium#40345"],
 };
 
 export const ciliumEmptyNetns: ClassDefinition = {
@@ -234,7 +221,7 @@ export const ciliumEmptyNetns: ClassDefinition = {
   },
   byHand: ["Upgrade cilium to 1.18, or CRI-O; until then kubectl delete pod --force."],
   danger: "Endpoint and address may stay in cilium until the agent collects them.",
-  links: ["https://github.com/cilium/cilium/issues/40459", "https://github.com/kubernetes/kubernetes/issues/133081"],
+  links: ["cilium/cilium#40459", "kubernetes/kubernetes#133081"],
 };
 
 export const devicePluginCacheMissing: ClassDefinition = {
@@ -275,10 +262,10 @@ export const devicePluginCacheMissing: ClassDefinition = {
   ],
   danger: "The virtual function may already serve another pod: check before resetting it.",
   links: [
-    "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/178",
-    "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/271",
-    "https://github.com/spidernet-io/cni-plugins/issues/47",
-    "https://github.com/openshift/sriov-cni/pull/58",
+    "k8snetworkplumbingwg/sriov-cni#178",
+    "k8snetworkplumbingwg/sriov-cni#271",
+    "spidernet-io/cni-plugins#47",
+    "openshift/sriov-cni/pull/58",
   ],
 };
 
@@ -318,9 +305,9 @@ export const ipamRecordMissing: ClassDefinition = {
   byHand: ["Upgrade the plugin. Until then kubectl delete pod --force, then crictl rmp <id>."],
   danger: "DEL does not reach the other networks of the pod either; their addresses must be released.",
   links: [
-    "https://github.com/k8snetworkplumbingwg/whereabouts/pull/44",
-    "https://github.com/k8snetworkplumbingwg/ovs-cni/issues/159",
-    "https://github.com/k8snetworkplumbingwg/ovs-cni/issues/276",
+    "k8snetworkplumbingwg/whereabouts/pull/44",
+    "k8snetworkplumbingwg/ovs-cni#159",
+    "k8snetworkplumbingwg/ovs-cni#276",
   ],
 };
 
@@ -379,12 +366,12 @@ export const iptablesPortmap: ClassDefinition = {
   ],
   danger: "Parallel removals make it worse. Never flush the nat table: it carries every service of the node.",
   links: [
-    "https://github.com/containernetworking/plugins/issues/418",
-    "https://github.com/containernetworking/plugins/issues/662",
-    "https://github.com/containernetworking/plugins/issues/510",
-    "https://github.com/antrea-io/antrea/issues/1499",
-    "https://github.com/containerd/go-cni/issues/60",
-    "https://github.com/siderolabs/talos/issues/374",
+    "containernetworking/plugins#418",
+    "containernetworking/plugins#662",
+    "containernetworking/plugins#510",
+    "antrea-io/antrea#1499",
+    "containerd/go-cni#60",
+    "siderolabs/talos#374",
   ],
 };
 
@@ -430,5 +417,5 @@ export const cniVersionMismatch: ClassDefinition = {
   },
   byHand: ["Put a cniVersion into the configuration that every plugin of the chain supports, and update old plugins."],
   danger: "The change applies to every pod that starts later.",
-  links: ["https://github.com/kubernetes/website/pull/34204", "https://github.com/linkerd/linkerd2/issues/7247"],
+  links: ["kubernetes/website/pull/34204", "linkerd/linkerd2#7247"],
 };

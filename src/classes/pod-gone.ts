@@ -35,7 +35,7 @@ export const podGone: ClassDefinition = {
   ],
   danger:
     "A cluster that is asked about the wrong node calls every pod here gone. unghost compares the machine's identity before it trusts one.",
-  links: ["https://github.com/kubernetes/kubernetes/issues/134075", "https://github.com/k3s-io/k3s/issues/5189"],
+  links: ["kubernetes/kubernetes#134075", "k3s-io/k3s#5189"],
   detect,
   podIsGone: true,
 };

@@ -45,11 +45,7 @@ export const netnsBusy: ClassDefinition = {
   },
   byHand: ["grep -l <netns file> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>."],
   danger: "ip netns delete on the namespace of a running pod cuts its network.",
-  links: [
-    "https://github.com/containerd/containerd/issues/3667",
-    "https://github.com/containerd/containerd/issues/6143",
-    "https://github.com/containernetworking/plugins/issues/561",
-  ],
+  links: ["containerd/containerd#3667", "containerd/containerd#6143", "containernetworking/plugins#561"],
 };
 
 export const containerUnkillable: ClassDefinition = {
@@ -128,12 +124,12 @@ export const containerUnkillable: ClassDefinition = {
   byHand: ["Find the pid (crictl inspect), check its state in /proc/<pid>/status, then restart the runtime or reboot."],
   danger: "Never remove the record while the process lives: it would go on writing to its volume unseen.",
   links: [
-    "https://github.com/containerd/containerd/issues/10755",
-    "https://github.com/containerd/containerd/issues/11133",
-    "https://github.com/containerd/containerd/issues/11984",
-    "https://github.com/containerd/containerd/issues/8102",
-    "https://github.com/siderolabs/talos/issues/9454",
-    "https://github.com/moby/moby/issues/37627",
+    "containerd/containerd#10755",
+    "containerd/containerd#11133",
+    "containerd/containerd#11984",
+    "containerd/containerd#8102",
+    "siderolabs/talos#9454",
+    "moby/moby#37627",
   ],
 };
 
@@ -181,10 +177,10 @@ export const shimLost: ClassDefinition = {
   byHand: ["Restart containerd (k3s, rke2-*), then crictl rmp <id>."],
   danger: "A container without a shim may still run. Kill by pid only when cgroup and id match.",
   links: [
-    "https://github.com/containerd/containerd/issues/4016",
-    "https://github.com/containerd/containerd/issues/8285",
-    "https://github.com/containerd/containerd/issues/13692",
-    "https://github.com/containerd/containerd/pull/9611",
+    "containerd/containerd#4016",
+    "containerd/containerd#8285",
+    "containerd/containerd#13692",
+    "containerd/containerd/pull/9611",
   ],
 };
 
@@ -240,7 +236,7 @@ export const sandboxFilesBusy: ClassDefinition = {
   },
   byHand: ["grep -l <id> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>."],
   danger: "An unmount outside the id's own directory hits running pods.",
-  links: ["https://github.com/containerd/containerd/issues/11376", "https://github.com/cri-o/cri-o/issues/1453"],
+  links: ["containerd/containerd#11376", "cri-o/cri-o#1453"],
 };
 
 export const vmRuntimeLeft: ClassDefinition = {
@@ -277,10 +273,10 @@ export const vmRuntimeLeft: ClassDefinition = {
   byHand: ["End the processes that carry the sandbox id, then clean its directory below /run/vc."],
   danger: "The machine may still hold volumes and write to them.",
   links: [
-    "https://github.com/kata-containers/kata-containers/issues/5246",
-    "https://github.com/kata-containers/kata-containers/issues/1945",
-    "https://github.com/google/gvisor/issues/9011",
-    "https://github.com/google/gvisor/issues/9834",
-    "https://github.com/containerd/containerd/issues/10421",
+    "kata-containers/kata-containers#5246",
+    "kata-containers/kata-containers#1945",
+    "google/gvisor#9011",
+    "google/gvisor#9834",
+    "containerd/containerd#10421",
   ],
 };

@@ -37,11 +37,11 @@ export const recordLeakAfterLateFailure: ClassDefinition = {
   ],
   danger: "Removing the live one of the two.",
   links: [
-    "https://github.com/containerd/containerd/issues/13609",
-    "https://github.com/containerd/containerd/pull/13399",
-    "https://github.com/containerd/containerd/pull/13640",
-    "https://github.com/containerd/containerd/pull/13859",
-    "https://github.com/containerd/containerd/pull/13613",
+    "containerd/containerd#13609",
+    "containerd/containerd/pull/13399",
+    "containerd/containerd/pull/13640",
+    "containerd/containerd/pull/13859",
+    "containerd/containerd/pull/13613",
   ],
   prevention: ({ name, version }) =>
     name.startsWith("containerd") && containerdBehaviour(version)?.leaksRecords === true

@@ -46,10 +46,10 @@ export const shimLeak: ClassDefinition = {
   ],
   danger: "One shim serves all containers of a pod: ending a live one leaves the pod without supervision.",
   links: [
-    "https://github.com/containerd/containerd/issues/12344",
-    "https://github.com/containerd/containerd/issues/13692",
-    "https://github.com/containerd/containerd/issues/8381",
-    "https://github.com/containerd/containerd/issues/7496",
+    "containerd/containerd#12344",
+    "containerd/containerd#13692",
+    "containerd/containerd#8381",
+    "containerd/containerd#7496",
   ],
   detect,
 };

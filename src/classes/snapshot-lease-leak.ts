@@ -33,11 +33,7 @@ export const snapshotLeaseLeak: ClassDefinition = {
   },
   byHand: ["ctr -n k8s.io leases ls, then ctr -n k8s.io leases rm <id> for ids that nothing knows."],
   danger: "A lease may protect a creation in flight.",
-  links: [
-    "https://github.com/containerd/containerd/issues/13416",
-    "https://github.com/containerd/containerd/issues/6294",
-    "https://github.com/containerd/containerd/issues/10548",
-  ],
+  links: ["containerd/containerd#13416", "containerd/containerd#6294", "containerd/containerd#10548"],
   detect,
 };
 

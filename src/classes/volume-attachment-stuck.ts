@@ -62,10 +62,10 @@ export const volumeAttachmentStuck: ClassDefinition = {
   danger:
     "Never delete a VolumeAttachment or take its finalizer off while the volume may be in use: the storage is detached under a running program, or mounted on two nodes at once, and its file system is destroyed. The taint out-of-service does the same to a node that still runs.",
   links: [
-    "https://github.com/kubernetes-csi/external-attacher/issues/66",
-    "https://github.com/kubernetes-csi/external-attacher/issues/215",
-    "https://github.com/kubernetes/kubernetes/issues/97230",
-    "https://github.com/harvester/harvester/issues/5040",
+    "kubernetes-csi/external-attacher#66",
+    "kubernetes-csi/external-attacher#215",
+    "kubernetes/kubernetes#97230",
+    "harvester/harvester#5040",
   ],
   detect,
   countedAs: "volumeAttachmentsStuck",

@@ -46,7 +46,7 @@ export const zeroCreatedatRecord: ClassDefinition = {
   },
   byHand: ["crictl rmp <id>"],
   danger: "Low. If a CNI result was recorded the removal may fail like any B class; treat it as such.",
-  links: ["https://github.com/containerd/containerd/pull/13613", "https://github.com/containerd/containerd/pull/11576"],
+  links: ["containerd/containerd/pull/13613", "containerd/containerd/pull/11576"],
   detect,
 };
 
