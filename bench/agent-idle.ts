@@ -87,10 +87,7 @@ async function idlePercent(unghost: string, root: string): Promise<number> {
 
 function startAgent(unghost: string, root: string, args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
   const common = ["agent", "--no-kube", "--listen", "127.0.0.1:0", "--host-root", root];
-  return spawn(unghost, [...common, ...args], {
-    env: { PATH: "/usr/bin:/bin" },
-    stdio: ["ignore", "pipe", "ignore"],
-  });
+  return spawn(unghost, [...common, ...args], { env: { PATH: "/usr/bin:/bin" }, stdio: ["ignore", "pipe", "ignore"] });
 }
 
 async function stopped(agent: ChildProcess): Promise<void> {

@@ -31,8 +31,5 @@ export async function findMkfs(kind: LoopFileSystem): Promise<Mkfs> {
   const root = await cached("xfsprogs", (dir) => unpackDebianPackages(XFS_PACKAGES, dir));
   const architecture = process.arch === "arm64" ? "aarch64" : "x86_64";
   const libraries = join(root, "usr/lib", `${architecture}-linux-gnu`);
-  return {
-    command: [join(root, "sbin", name), ...OPTIONS.xfs],
-    env: { ...definedEnv(), LD_LIBRARY_PATH: libraries },
-  };
+  return { command: [join(root, "sbin", name), ...OPTIONS.xfs], env: { ...definedEnv(), LD_LIBRARY_PATH: libraries } };
 }

@@ -52,10 +52,7 @@ writeFileSync(
       license: manifest.license,
       type: "module",
       engines: manifest.engines,
-      exports: {
-        ".": { types: "./types/library/index.d.ts", default: "./index.js" },
-        "./schema/*": "./schema/*",
-      },
+      exports: { ".": { types: "./types/library/index.d.ts", default: "./index.js" }, "./schema/*": "./schema/*" },
       files: ["index.js", "types", "schema"],
       dependencies: { valibot: manifest.dependencies.valibot },
     },

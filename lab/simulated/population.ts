@@ -93,11 +93,7 @@ function podConfig(index: number, population: Population): PodSandboxConfig {
     metadata: { name, namespace, uid, attempt: 0 },
     hostname: name,
     logDirectory: `/var/log/pods/${namespace}_${name}_${uid}`,
-    labels: {
-      "io.kubernetes.pod.name": name,
-      "io.kubernetes.pod.namespace": namespace,
-      "io.kubernetes.pod.uid": uid,
-    },
+    labels: { "io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid },
     annotations: { ...population.annotations },
   });
 }

@@ -60,11 +60,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     busybox: tools.busybox,
     cgroups: planCgroups(cgroupName(dir)),
     visible: [cacheDir()],
-    init: {
-      launch: WATCHING_LAUNCH_SCRIPT,
-      boot: SYSTEMD_BOOT_SCRIPT,
-      env: { LAB_ROOTFS: join(rootfs.path, "root") },
-    },
+    init: { launch: WATCHING_LAUNCH_SCRIPT, boot: SYSTEMD_BOOT_SCRIPT, env: { LAB_ROOTFS: join(rootfs.path, "root") } },
   });
 
   const exec: SystemdNode["exec"] = (command, options = {}) => execInNode(power.initPid, [], command, options);

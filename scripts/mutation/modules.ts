@@ -29,12 +29,7 @@ export const MODULES: readonly MutatedModule[] = [
     tests: ["test/evidence/{liveness,reference,stored}*.test.ts", "test/heal/proof/prove.test.ts"],
   },
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },
-  {
-    name: "plan",
-    sources: ["src/plan/*.ts"],
-    except: ["src/plan/ladder.ts"],
-    tests: ["test/plan/*.test.ts"],
-  },
+  { name: "plan", sources: ["src/plan/*.ts"], except: ["src/plan/ladder.ts"], tests: ["test/plan/*.test.ts"] },
   {
     name: "guards",
     sources: [

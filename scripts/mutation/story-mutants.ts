@@ -141,13 +141,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/multus-daemon-restart.test.ts",
     tests: "an explicit heal",
     broken: "the daemon is restarted without consent",
-    edits: [
-      {
-        file: `${CLASSES}/multus-daemon-down-or-wedged.ts`,
-        from: 'mode: "attended"',
-        to: 'mode: "automatic"',
-      },
-    ],
+    edits: [{ file: `${CLASSES}/multus-daemon-down-or-wedged.ts`, from: 'mode: "attended"', to: 'mode: "automatic"' }],
   },
   {
     story: "test/cluster/multus-daemon-wedged.test.ts",
@@ -176,11 +170,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the holders of the CNI lock are not ended",
     edits: [{ file: "src/heal/steps/processes.ts", from: "mapLimited(step.holders,", to: "mapLimited([]," }],
   },
-  {
-    story: "test/cluster/held-name.test.ts",
-    broken: "no creation in flight is ever due",
-    edits: [noCreationDue],
-  },
+  { story: "test/cluster/held-name.test.ts", broken: "no creation in flight is ever due", edits: [noCreationDue] },
   {
     story: "test/cluster/api-gone.test.ts",
     broken: "kubelet's directories are not read",
@@ -517,11 +507,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "k3s\\).*does not touch running pods",
     broken: "the drop-in lets a restart of the service end its pods",
     edits: [
-      {
-        file: "src/boot/install/units.ts",
-        from: "ExecStartPre=-",
-        to: "KillMode=control-group\nExecStartPre=-",
-      },
+      { file: "src/boot/install/units.ts", from: "ExecStartPre=-", to: "KillMode=control-group\nExecStartPre=-" },
     ],
   },
   {
@@ -629,23 +615,13 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "explain knows CRI-O's answer",
     broken: "explain does not know the message",
     edits: [
-      {
-        file: `${CLASSES}/other-runtimes.ts`,
-        from: "from index: no such id/",
-        to: "from the index: no such id/",
-      },
+      { file: `${CLASSES}/other-runtimes.ts`, from: "from index: no such id/", to: "from the index: no such id/" },
     ],
   },
   {
     story: "test/crio/node.test.ts",
     tests: "without crio wipe",
     broken: "finished pods are not kept",
-    edits: [
-      {
-        file: "src/evidence/candidates.ts",
-        from: "if (endedInOrder(about)) {",
-        to: "if (false) {",
-      },
-    ],
+    edits: [{ file: "src/evidence/candidates.ts", from: "if (endedInOrder(about)) {", to: "if (false) {" }],
   },
 ];

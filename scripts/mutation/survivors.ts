@@ -125,11 +125,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: "waitedMs >= waits.kubeletMs -> waitedMs > waits.kubeletMs",
     reason: DEADLINE_ITSELF,
   },
-  {
-    file: "src/heal/steps/files.ts",
-    change: '"keep" -> ""',
-    reason: "identifyFile has refused a link before",
-  },
+  { file: "src/heal/steps/files.ts", change: '"keep" -> ""', reason: "identifyFile has refused a link before" },
   {
     file: "src/heal/steps/networks.ts",
     change: '"/" -> ""',
@@ -175,11 +171,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: '"" -> "Stryker was here!"',
     reason: "containers without a name share one, whatever it is",
   },
-  {
-    file: "src/heal/steps/pods.ts",
-    change: '"exited" -> ""',
-    reason: "of the states only `unknown` counts as lost",
-  },
+  { file: "src/heal/steps/pods.ts", change: '"exited" -> ""', reason: "of the states only `unknown` counts as lost" },
   {
     file: "src/heal/steps/pods.ts",
     change: "known.createdAt < container.createdAt -> known.createdAt <= container.createdAt",
@@ -205,10 +197,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: "at < 0 -> at <= 0",
     reason: "a binary begins with its header, not with the path of a module",
   },
-  {
-    file: "src/heal/steps/sandboxes.ts",
-    change: '"" -> "Stryker was here!"',
-    reason: "neither is an absolute path",
-  },
+  { file: "src/heal/steps/sandboxes.ts", change: '"" -> "Stryker was here!"', reason: "neither is an absolute path" },
   { file: "src/heal/steps/networks.ts", change: '[] -> ["Stryker was here"]', reason: "no pod has such an address" },
 ];

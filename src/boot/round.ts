@@ -53,12 +53,7 @@ export async function healRound({ caution, ...pipeline }: RoundPipeline, options
     concurrency: options.concurrency,
     cniCacheDir: options.observe.cniCacheDir,
     // No kubelet runs yet that could finish a pod.
-    waits: {
-      ...DEFAULT_WAITS,
-      actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
-      kubeletMs: 0,
-      socketMs: 0,
-    },
+    waits: { ...DEFAULT_WAITS, actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()), kubeletMs: 0, socketMs: 0 },
     interruption: { stop: options.deadline, giveUp: options.deadline },
   });
   if (!healing.ok) return { kind: "failed", reason: `${healing.refusal.message} ${healing.refusal.next}` };

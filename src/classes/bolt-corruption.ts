@@ -13,12 +13,7 @@ export const boltCorruption: ClassDefinition = {
     "A power cut or a failing disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made again.",
   mechanism: "meta.db is a bbolt file; a torn page makes bbolt panic while opening or walking it.",
   signatures: () => [
-    {
-      text: "panic: invalid page type: <n>: <n>",
-      pattern: /invalid page type: \d/,
-      unless: etcd,
-      confidence: 0.9,
-    },
+    { text: "panic: invalid page type: <n>: <n>", pattern: /invalid page type: \d/, unless: etcd, confidence: 0.9 },
     {
       text: "panic: freepages: failed to get all reachable pages (…)",
       pattern: /freepages: failed to get all reachable pages/,

@@ -93,23 +93,19 @@ function detect(view: NodeView): readonly Detected[] {
         ...(lock.confChangedSince === true
           ? [{ source: "cni", fact: "the CNI configuration directory changed after the oldest plugin had started" }]
           : []),
-        ...holders.slice(0, MAX_NAMED).map(({ pid, command, cniCommand, ageSeconds }) => ({
-          source: "processes",
-          fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
-        })),
+        ...holders
+          .slice(0, MAX_NAMED)
+          .map(({ pid, command, cniCommand, ageSeconds }) => ({
+            source: "processes",
+            fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
+          })),
       ],
       blocks: [
         "every pod that is to start or stop on this node",
         ...(inCalls.length === 0 ? [] : [`${podsInWords(inCalls)}: in a call that hangs`]),
       ],
       blockedPods: distinctPods([...inCalls, ...reportedPods(view), ...podsWaitingForNetwork(view)]),
-      cure: [
-        {
-          kind: "free-cni-lock",
-          ...nodeInCluster(view),
-          holders: holders.map(hungProcess),
-        },
-      ],
+      cure: [{ kind: "free-cni-lock", ...nodeInCluster(view), holders: holders.map(hungProcess) }],
       explains: holders.map(({ sandboxId }) => sandboxId),
     },
   ];

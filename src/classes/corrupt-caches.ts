@@ -44,10 +44,7 @@ export const libcniResultCacheCorrupt: ClassDefinition = {
     },
   ],
   logFragments: ["network", "root root"],
-  inSnapshot: {
-    conclusive: true,
-    how: "The result file of a NotReady sandbox is empty or is not JSON.",
-  },
+  inSnapshot: { conclusive: true, how: "The result file of a NotReady sandbox is empty or is not JSON." },
   versions:
     "containerd 1.6 and 1.7, CRI-O up to 1.30 (libcni 1.1). containerd 2.x and CRI-O from 1.31 on tolerate it; single-plugin configurations under multus do not up to libcni 1.3.0.",
   treatment: {
@@ -132,10 +129,7 @@ export const multusCacheCorrupt: ClassDefinition = {
     },
   ],
   logFragments: ["multus"],
-  inSnapshot: {
-    conclusive: true,
-    how: "The multus cache file of a sandbox is empty or is not JSON.",
-  },
+  inSnapshot: { conclusive: true, how: "The multus cache file of a sandbox is empty or is not JSON." },
   versions: "multus up to 3.9.x loops; multus 4.0.0 and later leaks silently.",
   treatment: {
     mode: "automatic",
@@ -184,10 +178,7 @@ export const delegateScratchCorrupt: ClassDefinition = {
     },
   ],
   logFragments: ["netconf", "cni"],
-  inSnapshot: {
-    conclusive: true,
-    how: "The flannel scratch file of a sandbox is empty or is not JSON.",
-  },
+  inSnapshot: { conclusive: true, how: "The flannel scratch file of a sandbox is empty or is not JSON." },
   versions: "Older flannel cni-plugin fails; the current one logs, succeeds and leaks.",
   treatment: {
     mode: "automatic",

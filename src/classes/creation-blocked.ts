@@ -165,16 +165,8 @@ export const kernelNetnsHang: ClassDefinition = {
       pattern: /unregister_netdevice: waiting for/,
       confidence: 0.95,
     },
-    {
-      text: "copy_net_ns+0x… in a kernel stack",
-      pattern: /\bcopy_net_ns\b/,
-      confidence: 0.9,
-    },
-    {
-      text: "cleanup_net+0x… in a kernel stack",
-      pattern: /\bcleanup_net\+0x/,
-      confidence: 0.75,
-    },
+    { text: "copy_net_ns+0x… in a kernel stack", pattern: /\bcopy_net_ns\b/, confidence: 0.9 },
+    { text: "cleanup_net+0x… in a kernel stack", pattern: /\bcleanup_net\+0x/, confidence: 0.75 },
     blockedTask,
     {
       text: 'failed to reserve sandbox name "…": name "…" is reserved for "<id>", for every new pod',

@@ -80,12 +80,7 @@ export const delSwallowed: ClassDefinition = {
   mechanism:
     "The multus shim from 4.0.2 always returns success on DEL. go-cni takes any error with “not found”, and “no such file or directory” with an empty namespace path, for success.",
   signatures: () => [
-    {
-      text: "CmdDel (shim): <error>",
-      pattern: /cmddel \(shim\):/,
-      level: "wrapper",
-      confidence: 0.75,
-    },
+    { text: "CmdDel (shim): <error>", pattern: /cmddel \(shim\):/, level: "wrapper", confidence: 0.75 },
     {
       text: "CmdCheck (shim): <error> (multus 4.0.2 prints this on DEL)",
       pattern: /cmdcheck \(shim\):/,

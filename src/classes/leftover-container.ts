@@ -60,12 +60,7 @@ function detect(view: NodeView): readonly Detected[] {
     })
     .map(({ id, uid, seen, sandbox }) => ({
       severity: "warning",
-      subject: {
-        type: "container",
-        name: id,
-        sandboxId: sandbox?.id,
-        pod: sandbox?.pod,
-      },
+      subject: { type: "container", name: id, sandboxId: sandbox?.id, pod: sandbox?.pod },
       summary: "a container runs that belongs to no pod Kubernetes knows here",
       evidence: [
         seen,

@@ -45,11 +45,7 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
       pattern: /multus-shim\S{0,4}:? text file busy/,
       confidence: 0.95,
     },
-    {
-      text: "dial unix /run/multus/multus.sock: connect: …",
-      pattern: /multus\.sock: connect/,
-      confidence: 0.9,
-    },
+    { text: "dial unix /run/multus/multus.sock: connect: …", pattern: /multus\.sock: connect/, confidence: 0.9 },
     {
       text: "Memory cgroup out of memory: Killed process <pid> (multus-daemon)",
       pattern:

@@ -153,11 +153,7 @@ export const shimLost: ClassDefinition = {
       pattern: /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist/,
       confidence: 0.85,
     },
-    {
-      text: "failed to query controller status: …",
-      pattern: /failed to query controller status/,
-      confidence: 0.85,
-    },
+    { text: "failed to query controller status: …", pattern: /failed to query controller status/, confidence: 0.85 },
     {
       text: "dial unix …/containerd-shim/….sock: connect: connection refused",
       pattern:

@@ -12,13 +12,7 @@ export const recordLeakAfterLateFailure: ClassDefinition = {
     "A pod fails late in its creation, and the runtime forgets to remove what it had written down. Each retry adds one more record of the same name. Nothing is visible until the runtime is restarted: then it refuses to start at all (D1).",
   mechanism:
     "After StartSandbox had succeeded, a failing NRI hook (or a time-out) returned without shutting the sandbox down. The records share one name, and recovery treats two equal names as fatal.",
-  signatures: () => [
-    {
-      text: "NRI RunPodSandbox failed: …",
-      pattern: /nri runpodsandbox failed/,
-      confidence: 0.9,
-    },
-  ],
+  signatures: () => [{ text: "NRI RunPodSandbox failed: …", pattern: /nri runpodsandbox failed/, confidence: 0.9 }],
   logFragments: ["sandbox"],
   inSnapshot: "Two or more records in the runtime's store carry the same sandbox name.",
   versions: "containerd 2.0.x, 2.1.x, 2.2.0 to 2.2.5, 2.3.0 to 2.3.2.",

@@ -115,13 +115,7 @@ function heldBy({ id: sandboxId, plugin, lockedName }: Creation, view: NodeView)
   return [
     {
       severity: "critical",
-      subject: {
-        type: "sandbox",
-        sandboxId,
-        name,
-        pod,
-        pid: plugin?.pid,
-      },
+      subject: { type: "sandbox", sandboxId, name, pod, pid: plugin?.pid },
       summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
       evidence: evidenceOf(plugin, lockedName, isRecorded(about)),
       blocks: [blocked(plugin, pod, name)],

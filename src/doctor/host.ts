@@ -99,11 +99,7 @@ export interface NeededCapability {
  * them.
  */
 export const CAPABILITIES: readonly NeededCapability[] = [
-  {
-    name: "DAC_READ_SEARCH",
-    bit: 2,
-    neededFor: "reading processes of other users and files without read permission",
-  },
+  { name: "DAC_READ_SEARCH", bit: 2, neededFor: "reading processes of other users and files without read permission" },
   {
     name: "SYS_PTRACE",
     bit: 19,
@@ -114,12 +110,7 @@ export const CAPABILITIES: readonly NeededCapability[] = [
     bit: 21,
     neededFor: "unmounting leaked network namespaces, and running CNI plugins, in the host's mount namespace",
   },
-  {
-    name: "SYS_CHROOT",
-    bit: 18,
-    neededFor: "running the host's CNI plugins from a container",
-    inContainersOnly: true,
-  },
+  { name: "SYS_CHROOT", bit: 18, neededFor: "running the host's CNI plugins from a container", inContainersOnly: true },
   { name: "NET_ADMIN", bit: 12, neededFor: "CNI plugins that delete links, routes and firewall rules" },
 ];
 

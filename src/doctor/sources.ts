@@ -18,12 +18,7 @@ export interface Permission {
 
 /** What deploy/rbac grants; a test compares the two. */
 export const PERMISSIONS: readonly Permission[] = [
-  {
-    group: "",
-    resource: "pods",
-    verbs: ["get", "list", "watch"],
-    neededFor: "knowing which pods belong on this node",
-  },
+  { group: "", resource: "pods", verbs: ["get", "list", "watch"], neededFor: "knowing which pods belong on this node" },
   { group: "", resource: "nodes", verbs: ["get", "list", "watch"], neededFor: "pause marks, and the fleet's breaker" },
   { group: "", resource: "nodes/status", verbs: ["patch"], neededFor: "the condition GhostSandboxes" },
   { group: "", resource: "namespaces", verbs: ["get", "list", "watch"], neededFor: "unghost.dev/ignore on namespaces" },

@@ -67,12 +67,7 @@ export function sortSandboxes(view: NodeView): Sorted {
       continue;
     }
     const retained = reasonToRetain(sandbox, about, view);
-    candidates.push({
-      sandbox,
-      about,
-      evidence: evidenceOfDeath(liveness, about),
-      retained,
-    });
+    candidates.push({ sandbox, about, evidence: evidenceOfDeath(liveness, about), retained });
   }
   return { candidates, kept };
 }

@@ -17,13 +17,7 @@ export function sandboxDetected(
   const name = sandboxName(pod);
   return {
     severity: what.severity ?? "warning",
-    subject: {
-      type: "sandbox",
-      sandboxId: sandbox.id,
-      name,
-      pod,
-      path: what.path,
-    },
+    subject: { type: "sandbox", sandboxId: sandbox.id, name, pod, path: what.path },
     summary: what.summary,
     evidence: [...evidence, ...what.evidence],
     blocks: retained === undefined ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],

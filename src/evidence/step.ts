@@ -302,9 +302,7 @@ const DEFINITIONS = {
   },
   "await-socket": {
     area: "pods",
-    words: {
-      planned: ({ optional }) => (optional ? "wait for the socket of its CSI driver" : "wait for its socket"),
-    },
+    words: { planned: ({ optional }) => (optional ? "wait for the socket of its CSI driver" : "wait for its socket") },
     disruption: "never",
     journal: [],
   },

@@ -108,12 +108,7 @@ async function healInRounds(
   options: RoundOptions,
 ): Promise<Healing> {
   const { concurrency, sinks, narrow, interruption = uninterrupted() } = options;
-  const running = {
-    concurrency,
-    brake: stormBrake(),
-    onResult: sinks.result,
-    onSlow: sinks.slow ?? (() => undefined),
-  };
+  const running = { concurrency, brake: stormBrake(), onResult: sinks.result, onSlow: sinks.slow ?? (() => undefined) };
   const startedAt = first.snapshot.observedAt;
   const tried = new Set<string>();
   const results: ActionResult[] = [];

@@ -47,21 +47,9 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
   if (!room.ok) return room;
   const newId = journalIds(clock, random);
   const run = newId();
-  const lock = await acquireRunLock({
-    path: stateDir.value.lock,
-    own,
-    run,
-    waitMs: options.lockWaitMs,
-  });
+  const lock = await acquireRunLock({ path: stateDir.value.lock, own, run, waitMs: options.lockWaitMs });
   if (!lock.ok) return lock;
-  const journal = await openJournal({
-    stateDir: stateDir.value,
-    run,
-    boot: own.boot,
-    clock,
-    newId,
-    by: options.by,
-  });
+  const journal = await openJournal({ stateDir: stateDir.value, run, boot: own.boot, clock, newId, by: options.by });
   if (!journal.ok) {
     lock.value.release();
     return journal;

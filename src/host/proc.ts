@@ -71,12 +71,7 @@ export function parseCniEnviron(environ: string): CniEnviron | undefined {
   const command = values.get("CNI_COMMAND") ?? "";
   const containerId = values.get("CNI_CONTAINERID") ?? "";
   if (!CNI_COMMANDS.has(command) || containerId === "") return undefined;
-  return {
-    command,
-    containerId,
-    netns: values.get("CNI_NETNS") ?? "",
-    args: values.get("CNI_ARGS") ?? "",
-  };
+  return { command, containerId, netns: values.get("CNI_NETNS") ?? "", args: values.get("CNI_ARGS") ?? "" };
 }
 
 /** `K8S_POD_NAMESPACE=a;K8S_POD_NAME=b;…` */

@@ -13,9 +13,7 @@ import {
 import { KubeError, orKubeError, unlessError, unlessMissing } from "./errors.ts";
 import { listAll } from "./list.ts";
 
-const CsiNodeSchema = v.object({
-  spec: v.object({ drivers: v.nullish(v.array(v.object({ name: v.string() }))) }),
-});
+const CsiNodeSchema = v.object({ spec: v.object({ drivers: v.nullish(v.array(v.object({ name: v.string() }))) }) });
 
 /** The CSI drivers in the node's CSINode object. */
 export async function readCsiDrivers(api: Api, node: string): Promise<readonly string[]> {

@@ -73,11 +73,7 @@ async function readTask(client: ContainerdClient, containerId: string, call: Cal
 }
 
 function toTask(task: Process): Task {
-  return {
-    containerId: task.id || task.containerId,
-    pid: task.pid,
-    status: TASK_STATES[task.status] ?? "unknown",
-  };
+  return { containerId: task.id || task.containerId, pid: task.pid, status: TASK_STATES[task.status] ?? "unknown" };
 }
 
 /** For the report: one shim serves all tasks of a pod. */

@@ -51,17 +51,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
 /** A finding in the report's format, without the fields that only the plan needs. */
 export function reportedFinding(found: Finding, view: NodeView): ReportedFinding {
   const { id, class: classId, severity, subject, summary, evidence, blocks, treatment } = found;
-  return {
-    id,
-    class: classId,
-    severity,
-    subject,
-    summary,
-    evidence,
-    blocks,
-    treatment,
-    ...impactOf(found, view),
-  };
+  return { id, class: classId, severity, subject, summary, evidence, blocks, treatment, ...impactOf(found, view) };
 }
 
 function kernelCounts({ stalls, hungTasks, netdeviceWaits, sinceBoot }: KernelFacts): NodeReport["kernel"] {
@@ -213,13 +203,7 @@ export function planReport({
 }: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
   const results = [
     ...plan.actions.map(
-      (action): ActionResult => ({
-        action,
-        outcome: "skipped",
-        reason: DRY_RUN.text,
-        code: DRY_RUN.code,
-        seconds: 0,
-      }),
+      (action): ActionResult => ({ action, outcome: "skipped", reason: DRY_RUN.text, code: DRY_RUN.code, seconds: 0 }),
     ),
     ...plan.leftAlone.map(skipped),
   ];

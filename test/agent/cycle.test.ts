@@ -160,10 +160,7 @@ describe("one cycle", () => {
     await agent.round();
 
     expect(agent.events).toContainEqual(
-      expect.objectContaining({
-        kind: "heal-failed",
-        record: expect.objectContaining({ reason: "unexpected" }),
-      }),
+      expect.objectContaining({ kind: "heal-failed", record: expect.objectContaining({ reason: "unexpected" }) }),
     );
     expect(standing(agent)).toBe("waiting");
   });
@@ -193,10 +190,7 @@ describe("one cycle", () => {
     const [before] = agent.state().sightings;
 
     agent.node = {};
-    agent.sources = {
-      cri: failed("down"),
-      runtime: { endpoint: "", reachable: false, name: "", version: "" },
-    };
+    agent.sources = { cri: failed("down"), runtime: { endpoint: "", reachable: false, name: "", version: "" } };
     await agent.round();
     agent.node = WITH_GHOST;
     agent.sources = {};
@@ -244,9 +238,7 @@ describe("one cycle", () => {
   test("touches nothing on a paused node", async () => {
     const agent = actingAgent();
     agent.node = WITH_GHOST;
-    agent.sources = {
-      kubernetes: { source: "api", pods: [], holds: { paused: true, node: false, namespaces: [] } },
-    };
+    agent.sources = { kubernetes: { source: "api", pods: [], holds: { paused: true, node: false, namespaces: [] } } };
 
     await agent.round();
 

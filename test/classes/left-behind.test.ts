@@ -125,11 +125,7 @@ describe("dead-after-crash", () => {
   ])("an address that outlived the namespace of a deleted pod whose container %s", (_, exit, isFound) => {
     const container = containerOf("a", exit === undefined ? {} : { exit });
     const parts = { ...dead, containers: [container], addresses: [addressOf("a", "10.88.0.2", 500)] };
-    const kubernetes: Kubernetes = {
-      source: "api",
-      pods: [],
-      holds: { paused: false, node: false, namespaces: [] },
-    };
+    const kubernetes: Kubernetes = { source: "api", pods: [], holds: { paused: false, node: false, namespaces: [] } };
 
     expect(named(diagnose(snapshotOf(parts, { kubernetes }), AT_ONCE))).toEqual([
       isFound ? S1 : `pod-gone/${idOf("a")}`,

@@ -8,10 +8,7 @@ import { tempDir } from "../support/temp-dir.ts";
 
 const PAGE = readFileSync("docs/configuration.md", "utf8");
 const ROWS = [...PAGE.matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
-  ([, key = "", byDefault = ""]) => ({
-    key,
-    byDefault,
-  }),
+  ([, key = "", byDefault = ""]) => ({ key, byDefault }),
 );
 
 /** The parts of valibot's schemas that may contain keys. */

@@ -163,10 +163,7 @@ describe("ghosts of other pods of the driver", () => {
   const ATTACHER = { ...SIDECAR, ...pod("csi-attacher-0", "b") };
   const parts = {
     sandboxes: [
-      {
-        ...sandboxOf("b"),
-        pod: { namespace: "default", name: "csi-attacher-0", uid: podUid("b"), attempt: 0 },
-      },
+      { ...sandboxOf("b"), pod: { namespace: "default", name: "csi-attacher-0", uid: podUid("b"), attempt: 0 } },
       sandboxOf("a"),
     ],
     records: [recordOf("a"), recordOf("b")],

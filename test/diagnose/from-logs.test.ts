@@ -40,10 +40,7 @@ describe("a dead sandbox that only the log explains", () => {
     const { findings } = diagnosed({ ...stuck, logLines: ["noise", delErrorLine("a", cause), "more noise"] });
 
     expect(findings.map(({ id }) => id)).toEqual([`${expected}/${idOf("a")}`]);
-    expect(findings[0]?.evidence.at(-1)).toEqual({
-      source: "logs",
-      fact: `journal: ${delErrorLine("a", cause)}`,
-    });
+    expect(findings[0]?.evidence.at(-1)).toEqual({ source: "logs", fact: `journal: ${delErrorLine("a", cause)}` });
   });
 
   test("is classified by its newest line", () => {

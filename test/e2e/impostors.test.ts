@@ -100,10 +100,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process named kubelet", () => {
     const plugin = "#!/bin/sh\ntouch /run/owned-by-the-attacker\n";
     await node.check(
       ["sh", "-c", "mkdir /tmp/evil/bin && cat >/tmp/evil/bin/host-local && chmod 755 /tmp/evil/bin/*"],
-      {
-        stdin: plugin,
-        user: UNPRIVILEGED,
-      },
+      { stdin: plugin, user: UNPRIVILEGED },
     );
     const script = "#!/bin/sh\nwhile :; do sleep 1000; done\n";
     await node.check(["sh", "-c", "cat >/tmp/evil/kubelet && chmod 755 /tmp/evil/kubelet"], {

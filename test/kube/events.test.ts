@@ -86,10 +86,7 @@ describe("storage role of a pod", () => {
     ];
 
     expect(podState({ ...pod, metadata: { ...pod.metadata, ownerReferences }, status: { containerStatuses } })).toEqual(
-      {
-        controller: "ReplicaSet",
-        waiting: ["CrashLoopBackOff"],
-      },
+      { controller: "ReplicaSet", waiting: ["CrashLoopBackOff"] },
     );
   });
 });

@@ -115,9 +115,7 @@ describe("readCniConf", () => {
     const shim = { name: "m", type: "multus-shim" };
     const root = node({ "00-multus.conf": JSON.stringify(shim) });
 
-    expect(await readConf(root)).toMatchObject({
-      value: { multus: { cniDir: "/var/lib/cni/multus", thick: true } },
-    });
+    expect(await readConf(root)).toMatchObject({ value: { multus: { cniDir: "/var/lib/cni/multus", thick: true } } });
   });
 
   test.each([

@@ -32,10 +32,7 @@ describe("the kernel log", () => {
     const source = await readHere(ring(["eth0: link becomes ready", text, text]));
 
     const expected = { stalls: none, hungTasks: none, netdeviceWaits: none, sinceBoot: true };
-    expect(source).toMatchObject({
-      status: "read",
-      value: { ...expected, [kind]: { count: 2, last: text } },
-    });
+    expect(source).toMatchObject({ status: "read", value: { ...expected, [kind]: { count: 2, last: text } } });
   });
 
   test("ignores ordinary lines", async () => {

@@ -203,9 +203,7 @@ describe("readProcesses on a fake /proc", () => {
 
   test("reads such a process once it wakes up", async () => {
     const root = fakeProc({ 1: { comm: "init" }, 80: { comm: "bridge", state: "D" } });
-    const awake = fakeProc({
-      80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` },
-    });
+    const awake = fakeProc({ 80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` } });
     withPlugin(root, 80);
     withPlugin(awake, 80, root);
     const environ = `${root}/proc/80/environ`;

@@ -114,12 +114,7 @@ const ROWS: readonly Row[] = [
     rung: 2,
     code: "network-releasable",
   },
-  {
-    when: "the pods are unknown and a kubelet runs",
-    facts: { pod: "unasked" },
-    rung: 2,
-    code: "network-releasable",
-  },
+  { when: "the pods are unknown and a kubelet runs", facts: { pod: "unasked" }, rung: 2, code: "network-releasable" },
   {
     when: "it belongs to the control plane and its pod is known",
     facts: { controlPlane: true },
@@ -168,12 +163,7 @@ const ROWS: readonly Row[] = [
   },
   { when: "a clock step reuses its attempt", facts: { attemptReused: true }, rung: 3, code: "attempt-reused" },
   { when: "it holds no container", facts: { hasContainers: false }, rung: 3, code: "no-container" },
-  {
-    when: "it died with the node and its pod is unknown",
-    facts: UNASKED,
-    rung: 3,
-    code: "died-with-node",
-  },
+  { when: "it died with the node and its pod is unknown", facts: UNASKED, rung: 3, code: "died-with-node" },
   { when: "--all-dead is set", facts: { allDead: true }, rung: 3, code: "all-dead-requested" },
   {
     when: "--all-dead is set and it is kept",

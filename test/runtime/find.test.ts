@@ -146,11 +146,7 @@ describe("probing", () => {
     expect(await find()).toMatchObject({ kind: "ambiguous", paths });
     const endpoint = { text: `unix://${CRIO}`, by: "kubelet (pid 7)", inHost: true };
     const runningKubelet = () => Promise.resolve({ endpoint, notBelieved: [] });
-    expect(await find({ runningKubelet })).toEqual({
-      kind: "found",
-      path: root.join(CRIO),
-      reason: "kubelet (pid 7)",
-    });
+    expect(await find({ runningKubelet })).toEqual({ kind: "found", path: root.join(CRIO), reason: "kubelet (pid 7)" });
   });
 
   test("does not search kubelet's process when it is not needed", async () => {

@@ -96,10 +96,7 @@ describe("lists that overflow one message", () => {
 
     async function recordedPods(): Promise<readonly PodHint[]> {
       const records = await containerd.listContainers(CALL);
-      return records.map(({ labels }) => ({
-        namespace: labels[NAMESPACE_LABEL] ?? "",
-        uid: labels[UID_LABEL] ?? "",
-      }));
+      return records.map(({ labels }) => ({ namespace: labels[NAMESPACE_LABEL] ?? "", uid: labels[UID_LABEL] ?? "" }));
     }
   });
 

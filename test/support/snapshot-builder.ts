@@ -119,17 +119,11 @@ export function snapshotOf(parts: NodeParts = {}, sources: Partial<Snapshot> = {
       netnsInodes: new Set(parts.netnsInodes ?? []),
       ...(kubeletStarted === undefined ? {} : { kubelet: { pid: 2, startedSecondsAfterBoot: kubeletStarted } }),
     }),
-    logs: read({
-      places: ["journal"],
-      lines: (parts.logLines ?? []).map((text) => ({ place: "journal", text })),
-    }),
+    logs: read({ places: ["journal"], lines: (parts.logLines ?? []).map((text) => ({ place: "journal", text })) }),
     kubernetes:
       pods === undefined
         ? { source: "none" }
-        : {
-            source: "kubelet",
-            pods: pods.map((uid) => ({ namespace: undefined, name: undefined, uid: podUid(uid) })),
-          },
+        : { source: "kubelet", pods: pods.map((uid) => ({ namespace: undefined, name: undefined, uid: podUid(uid) })) },
     ...sources,
   };
 }
@@ -239,13 +233,7 @@ export function pluginFor(digit: string, cniCommand: "ADD" | "DEL", ageSeconds: 
 }
 
 export function shimOf(digit: string, pid = 700): ShimProcess {
-  return {
-    pid,
-    startedSecondsAfterBoot: 60,
-    ageSeconds: UPTIME_SECONDS - 60,
-    id: idOf(digit),
-    childPids: [701],
-  };
+  return { pid, startedSecondsAfterBoot: 60, ageSeconds: UPTIME_SECONDS - 60, id: idOf(digit), childPids: [701] };
 }
 
 /** containerd's log line of a failing StopPodSandbox. */

@@ -35,11 +35,7 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions) {
     if (event.kind === "healed" || event.kind === "heal-failed") heals.observe(event.record.seconds);
   }
 
-  return {
-    contentType: registry.contentType,
-    render: () => registry.metrics(),
-    close: store.onEvent(observe),
-  };
+  return { contentType: registry.contentType, render: () => registry.metrics(), close: store.onEvent(observe) };
 }
 
 /** Read again at each scrape, including counters: the state has the totals, so nothing is counted twice or missed. */

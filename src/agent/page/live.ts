@@ -27,10 +27,7 @@ export function goLive(onChange: () => void): void {
     onChange();
   }
   setInterval(() => show({}), 1000);
-  listen({
-    onLink: (link) => show({ link }),
-    onMessage: (data) => show({ state: readState(data) }),
-  });
+  listen({ onLink: (link) => show({ link }), onMessage: (data) => show({ state: readState(data) }) });
 }
 
 /**

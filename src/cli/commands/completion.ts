@@ -32,10 +32,7 @@ complete -c unghost -f -a '(unghost ${COMPLETE} (commandline -opc)[2..-1] (comma
 
 export const completionCommand = defineCommand({
   flags: {},
-  positional: {
-    kind: "tuple",
-    parameters: [{ parse: shellNamed, brief: SHELLS.join(", "), placeholder: "SHELL" }],
-  },
+  positional: { kind: "tuple", parameters: [{ parse: shellNamed, brief: SHELLS.join(", "), placeholder: "SHELL" }] },
   run: (_flags, io, shell) => {
     io.stdout(SCRIPTS[shell]);
     return ExitCode.ok;

@@ -12,10 +12,7 @@ import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { stateFlags } from "../settings/table.ts";
 import { defineCommand, oneArgument } from "./index.ts";
 
-const historyFlags = {
-  ...stateFlags,
-  limit: positive("Show the last N entries", "N"),
-};
+const historyFlags = { ...stateFlags, limit: positive("Show the last N entries", "N") };
 
 export const historyCommand = defineCommand({
   flags: historyFlags,

@@ -42,10 +42,7 @@ export async function commandNamed(name: string): Promise<Command<Context> | und
 export async function routesFor([first = ""]: readonly string[]): Promise<RouteMap<Context>> {
   const name = commands.has(first) ? first : "help";
   const command = await commandNamed(name);
-  return buildRouteMap<string, Context>({
-    routes: command === undefined ? {} : { [name]: command },
-    docs: NO_BRIEF,
-  });
+  return buildRouteMap<string, Context>({ routes: command === undefined ? {} : { [name]: command }, docs: NO_BRIEF });
 }
 
 /** stricli asks for a text that nothing shows: help, man page and completion use the command notes. */

@@ -11,10 +11,7 @@ import { stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
 import { defineCommand, oneArgument } from "./index.ts";
 
-const undoFlags = {
-  ...stateFlags,
-  last: onOff("The newest that can be undone"),
-};
+const undoFlags = { ...stateFlags, last: onOff("The newest that can be undone") };
 
 export const undoCommand = defineCommand({
   flags: undoFlags,

@@ -231,10 +231,7 @@ export const SERVICE = {
     meaning: "Serve over TLS; goes with `tlsKey`.",
   },
   tlsKey: { ...kinds.absolutePath, flag: ["The certificate's key", "FILE"] },
-  tokenFile: {
-    ...kinds.absolutePath,
-    flag: ["Answer only to the bearer token in this file", "FILE"],
-  },
+  tokenFile: { ...kinds.absolutePath, flag: ["Answer only to the bearer token in this file", "FILE"] },
   textfile: {
     ...kinds.absolutePath,
     flag: ["Write the metrics to this file, too, for node_exporter's textfile collector", "FILE"],

@@ -114,10 +114,7 @@ const PODS: readonly RegExp[] = [
  * The sandbox and the pod in a line that normalise() returned, if any. Ids may be short (crictl prints 13 digits).
  */
 export function subjectOf(text: string): Pick<Match, "sandboxId" | "pod"> {
-  return {
-    sandboxId: firstMatch(SANDBOX_IDS, text)?.[1],
-    pod: podIn(firstMatch(PODS, text)?.groups),
-  };
+  return { sandboxId: firstMatch(SANDBOX_IDS, text)?.[1], pod: podIn(firstMatch(PODS, text)?.groups) };
 }
 
 function firstMatch(patterns: readonly RegExp[], text: string): RegExpExecArray | undefined {

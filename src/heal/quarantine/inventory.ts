@@ -37,13 +37,7 @@ export async function listQuarantine(stateDir: StateDir): Promise<readonly Quara
   return ids.map((id) => {
     const record = byId.get(id);
     const keep = keepCode(record, unfinishedRuns);
-    return {
-      id,
-      since: timeOf(id),
-      ...sizeOf(join(stateDir.quarantine, id)),
-      record,
-      keep,
-    };
+    return { id, since: timeOf(id), ...sizeOf(join(stateDir.quarantine, id)), record, keep };
   });
 }
 

@@ -146,13 +146,7 @@ export function parseCachedNetwork(text: string): CachedNetwork | undefined {
   if (typeof name !== "string" || plugins.length === 0) return undefined;
   const version = typeof cniVersion === "string" ? cniVersion : "0.2.0";
   const args = argsIn(property(cached, "cniArgs"));
-  return {
-    name,
-    cniVersion: version,
-    plugins,
-    result: property(cached, "result"),
-    ...(args === "" ? {} : { args }),
-  };
+  return { name, cniVersion: version, plugins, result: property(cached, "result"), ...(args === "" ? {} : { args }) };
 }
 
 /** libcni caches them as pairs. A value with a separator is dropped, because it cannot come from a runtime. */
@@ -179,13 +173,7 @@ export async function replayDel(
   for (const plugin of network.plugins.toReversed()) {
     const config = { ...plugin, name, cniVersion, prevResult: result };
     const failure = await cniDel(
-      {
-        plugin: String(property(plugin, "type")),
-        containerId,
-        interfaceName,
-        config,
-        args,
-      },
+      { plugin: String(property(plugin, "type")), containerId, interfaceName, config, args },
       place,
     );
     if (failure !== undefined) return failure;

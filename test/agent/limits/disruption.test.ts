@@ -17,8 +17,5 @@ test("removing a few dead sandboxes is not disruptive, dozens are", () => {
 });
 
 test("ending a process and restarting a pod are always disruptive", () => {
-  expect(byDisruption([ENDING, QUARANTINE, KICK])).toEqual({
-    disruptive: [ENDING, KICK],
-    harmless: [QUARANTINE],
-  });
+  expect(byDisruption([ENDING, QUARANTINE, KICK])).toEqual({ disruptive: [ENDING, KICK], harmless: [QUARANTINE] });
 });

@@ -32,12 +32,7 @@ describe("notices", () => {
     [
       "a configuration that was rejected",
       { configProblem: "line 3: no such key." },
-      [
-        {
-          title: "New configuration rejected",
-          text: "Line 3: no such key. The previous configuration stays active.",
-        },
-      ],
+      [{ title: "New configuration rejected", text: "Line 3: no such key. The previous configuration stays active." }],
     ],
     [
       "that no token is required",

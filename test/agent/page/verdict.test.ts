@@ -13,11 +13,7 @@ describe("verdict headline", () => {
     [
       "before the first scan",
       freshState({ node: "n1" }),
-      {
-        tone: "unsure",
-        headline: "First scan running",
-        detail: "The agent on n1 has started its first scan.",
-      },
+      { tone: "unsure", headline: "First scan running", detail: "The agent on n1 has started its first scan." },
     ],
     ["nothing found", healthyState(), { tone: "good", headline: "Healthy", detail: "No ghosts on edge-7." }],
     [

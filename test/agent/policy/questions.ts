@@ -40,10 +40,7 @@ export interface Asked extends Partial<Omit<Situation, "now">> {
 type Decisions = Omit<NodeDecisions, "leftAlone">;
 
 export function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], view, ...rest }: Asked = {}): Decisions {
-  const planned = {
-    diagnosis: { view: view ?? viewOf(snapshotOf(), AT_ONCE) },
-    plan: { actions, leftAlone: [] },
-  };
+  const planned = { diagnosis: { view: view ?? viewOf(snapshotOf(), AT_ONCE) }, plan: { actions, leftAlone: [] } };
   const { leftAlone: _none, ...decisions } = decisionsFor(planned, {
     sightings: actions.map(({ finding }) => ({ finding: reported(finding), firstSeenMs: seenMs })),
     ledger: new Map(),

@@ -70,18 +70,12 @@ export const HOSTS = {
     "/usr/local/lib/systemd/system/rke2-server.service": service("/usr/local/bin/rke2 server", EMBEDDED),
     "/etc/systemd/system/multi-user.target.wants/rke2-server.service": "",
   },
-  "rke2-agent": {
-    ...SYSTEMD,
-    "/usr/lib/systemd/system/rke2-agent.service": service("/usr/bin/rke2 agent", EMBEDDED),
-  },
+  "rke2-agent": { ...SYSTEMD, "/usr/lib/systemd/system/rke2-agent.service": service("/usr/bin/rke2 agent", EMBEDDED) },
   "k0s-controller": {
     ...SYSTEMD,
     "/etc/systemd/system/k0scontroller.service": service("/usr/local/bin/k0s controller --single=true", EMBEDDED),
   },
-  "k0s-worker": {
-    ...SYSTEMD,
-    "/etc/systemd/system/k0sworker.service": service("/usr/local/bin/k0s worker", EMBEDDED),
-  },
+  "k0s-worker": { ...SYSTEMD, "/etc/systemd/system/k0sworker.service": service("/usr/local/bin/k0s worker", EMBEDDED) },
   microk8s: {
     ...SYSTEMD,
     "/etc/systemd/system/snap.microk8s.daemon-containerd.service": service(

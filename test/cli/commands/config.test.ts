@@ -109,9 +109,7 @@ describe("an invalid configuration", () => {
     const { code, stdout, stderr } = await config(
       "timeuot: 1s\nminAge: old\nskip: [poltergeist]\nagent: {cap: 0}\n",
       args,
-      {
-        UNGHOST_CONCURRENCY: "many",
-      },
+      { UNGHOST_CONCURRENCY: "many" },
     );
 
     expect([code, stdout]).toEqual([64, ""]);

@@ -39,10 +39,7 @@ describe("runUndo", () => {
 
     expect(await runIt()).toEqual({ code: 0, stdout: `${path} restored (${id})\n`, stderr: "" });
     expect(readFileSync(path, "utf8")).toBe("content");
-    expect(await runIt({ target: { id } })).toMatchObject({
-      code: 0,
-      stdout: `${path} was restored before (${id})\n`,
-    });
+    expect(await runIt({ target: { id } })).toMatchObject({ code: 0, stdout: `${path} was restored before (${id})\n` });
   });
 
   test("exits 3 when a newer file is at the path", async () => {

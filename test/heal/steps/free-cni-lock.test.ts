@@ -29,9 +29,7 @@ async function freed(silentFor: number, node: FakeNode = {}) {
   return { ...(await journalOf(fixture, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
 }
 
-const HELD = {
-  plugins: [{ ...pluginFor("a", "ADD", 600), ...HOLDER }],
-};
+const HELD = { plugins: [{ ...pluginFor("a", "ADD", 600), ...HOLDER }] };
 
 test("ends no process when the runtime answers Status again", async () => {
   const { result, history } = await freed(0, { processes: HELD });
