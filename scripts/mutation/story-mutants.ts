@@ -412,8 +412,8 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "deploy/rbac/own-node-only.yaml",
-        from: "|| (has(variables.subject.spec.nodeName) && variables.subject.spec.nodeName == variables.node)",
-        to: "|| variables.node != ''",
+        from: "&& has(oldObject.spec.nodeName) && oldObject.spec.nodeName == variables.node)",
+        to: "&& variables.node != '')",
       },
     ],
   },
