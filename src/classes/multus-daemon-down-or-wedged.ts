@@ -34,6 +34,8 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
       pattern:
         /cmd(?:add|del|check) \(shim\):[^]{0,200}?(?:timed out waiting|not reachable|connect: connection refused|connect: no such file)/,
       confidence: 0.9,
+      decides:
+        "The daemon is down, restarts or does not answer. If it runs and logs “/readyz … not found”, shim and daemon are of different versions (B30).",
     },
     {
       text: "CheckAPIReadyNow: Daemon not reachable over socketfile: …",

@@ -209,3 +209,90 @@ export const crioHalfRemoved: ClassDefinition = {
     "The restart makes CRI-O forget the sandbox without another DEL: before the cause is repaired it leaves addresses and rules behind. Never crictl rmp what crictl stopp could not stop.",
   links: ["cri-o/cri-o/pull/3164", "cri-o/cri-o/pull/291"],
 };
+
+export const criDockerdCheckpointMissing: ClassDefinition = {
+  id: "cri-dockerd-checkpoint-missing",
+  code: "O8",
+  title: "cri-dockerd: no port mappings recorded for this pod",
+  explanation:
+    "cri-dockerd cannot stop the pod because it finds no record of its port mappings: the pod was made by the kubelet's built-in dockershim, which kept such records elsewhere, or the record was lost. Every removal fails alike.",
+  mechanism:
+    "Before a network is taken down, the port mappings are read from a checkpoint of the sandbox. Pods from before the move from dockershim (Kubernetes 1.23) to cri-dockerd (1.24) have none where cri-dockerd reads, and the missing key was an error.",
+  signatures: () => [
+    {
+      text: 'networkPlugin cni failed to teardown pod "<pod>_<namespace>" network: could not retrieve port mappings: key is not found',
+      pattern: /could not retrieve port mappings/,
+      confidence: 0.97,
+    },
+  ],
+  logFragments: ["port mappings"],
+  inSnapshot: "cri-dockerd's checkpoints are not read.",
+  versions:
+    "cri-dockerd before its pull request 52 (2022), after an upgrade from dockershim. A newer cri-dockerd ends it.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Update cri-dockerd and restart it: stopping then works for pods without a checkpoint.",
+      "Or drain the node and reboot it.",
+    ],
+    gates: ["The pod's containers are not running."],
+  },
+  byHand: [
+    "cri-dockerd --version; update it and restart cri-docker.service.",
+    "docker ps -a --filter name=k8s_POD_<pod>: docker rm it when it is not running.",
+  ],
+  danger: "docker rm -f by pattern also removes the containers of running pods.",
+  links: ["Mirantis/cri-dockerd/pull/52", "rancher/rke#2998", "rancher/rancher#38270"],
+};
+
+export const crioRuntimeChanged: ClassDefinition = {
+  id: "crio-runtime-changed",
+  code: "O9",
+  title: "CRI-O: the OCI runtime was changed under running pods",
+  explanation:
+    "CRI-O was restarted with another default runtime (crun instead of runc, or the other way round) while pods ran. It cannot read the state of those pods with the new one and deletes them from its list, while their processes may still run and hold ports and mounts.",
+  mechanism:
+    "Each container's state lies in the directory of the runtime that made it. At start CRI-O asks the configured runtime about it; with the old entry missing from crio.conf it answers that the runtime is not set up, and the sandbox is not restored.",
+  signatures: () => [
+    {
+      text: 'Could not restore sandbox <id>: error reading sandbox state from disk "<id>": runtime not correctly setup',
+      pattern: /runtime not correctly set ?up/,
+      confidence: 0.95,
+    },
+    {
+      text: "Could not restore sandbox <id>: …",
+      pattern: /could not restore sandbox \S{1,80}/,
+      level: "wrapper",
+      confidence: 0.5,
+      decides: "The text behind the id: “runtime not correctly setup” is a changed runtime, “no such file” a crash.",
+    },
+    {
+      text: "Failed to update container state for <id>: … exit status 1, after a change of default_runtime",
+      pattern: /failed to update container state for /,
+      within: /crio|cri-o|runc|crun|sandbox|exit status/,
+      level: "symptom",
+      confidence: 0.5,
+      decides: "default_runtime in crio.conf was changed since the container was made.",
+    },
+  ],
+  logFragments: ["restore sandbox", "correctly set", "update container state"],
+  inSnapshot: "The runtime that made each container is not compared with the configured one.",
+  versions: "CRI-O 1.21 to 1.30 in the reports; crun is the default from 1.31 on, so an upgrade may change it.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Keep the old runtime in crio.conf beside the new one ([crio.runtime.runtimes.runc]), and restart crio: new pods use the default, old ones their own.",
+      "Where sandboxes are forgotten already: drain the node and reboot it, which ends the processes that are left.",
+    ],
+    gates: ["The node is drained before the reboot."],
+  },
+  byHand: [
+    "crio config | grep -A4 'runtime.runtimes'; runc list; crun list",
+    "Before a change of default_runtime: drain the node, stop all pods, then change it.",
+  ],
+  danger:
+    "Processes that CRI-O has forgotten still run: a second copy of a pod beside the first may corrupt its volume.",
+  links: ["cri-o/cri-o#5569", "cri-o/cri-o#8705", "cri-o/cri-o/pull/6257", "kubernetes-sigs/kubespray#11907"],
+};

@@ -155,7 +155,7 @@ export const ciliumAgentDown: ClassDefinition = {
   sharedCause: true,
   title: "The cilium agent is down",
   explanation:
-    "Cilium's plugin cannot reach the cilium agent of this node. Older versions fail at once; newer ones write removals into a queue and fail only when that queue is full or locked. Everything clears when the agent is back.",
+    "Cilium's plugin cannot reach the cilium agent of this node. A creation fails on every version. A removal fails at once on older versions; newer ones write it into a queue and fail only when that queue is full or locked. Everything clears when the agent is back. If cilium was removed from the cluster, its configuration was left behind: A18.",
   mechanism:
     "The plugin talks to /var/run/cilium/cilium.sock. With the deletion queue, DEL is stored as a file below the state directory, at most 256 of them, and replayed when the agent starts.",
   signatures: () => [
@@ -163,6 +163,8 @@ export const ciliumAgentDown: ClassDefinition = {
       text: "unable to connect to Cilium daemon: failed to create cilium agent client after 30.000000 seconds timeout: … Is the agent running?",
       pattern: /unable to connect to cilium|failed to create cilium agent client/,
       confidence: 0.95,
+      decides:
+        "kubectl -n kube-system get pods -l k8s-app=cilium -o wide: this node's pod is there, but not Ready. With no such pod in the cluster cilium was removed and its configuration left behind (A18).",
     },
     {
       text: "dial unix /var/run/cilium/cilium.sock: connect: no such file or directory",
@@ -178,7 +180,8 @@ export const ciliumAgentDown: ClassDefinition = {
   ],
   logFragments: ["cilium", "deletion queue", "deletequeue"],
   inSnapshot: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
-  versions: "First text: before the deletion queue existed. Second: with it.",
+  versions:
+    "Every version at ADD. At DEL: releases before the deletion queue (cilium/cilium pull request 23486, 2023), and those with it only when the queue is full or locked.",
   treatment: {
     mode: "attended",
     reversible: true,
@@ -418,4 +421,33 @@ export const cniVersionMismatch: ClassDefinition = {
   byHand: ["Put a cniVersion into the configuration that every plugin of the chain supports, and update old plugins."],
   danger: "The change applies to every pod that starts later.",
   links: ["kubernetes/website/pull/34204", "linkerd/linkerd2#7247"],
+};
+
+export const interfaceNameAssigned: ClassDefinition = {
+  id: "interface-name-assigned",
+  code: "B31",
+  title: "Removal refused: two networks claim the pod's interface",
+  explanation:
+    "Every removal of this sandbox fails before a plugin is called, because its list of networks names the same interface twice. The list was rebuilt from the configuration after the record of the creation was lost.",
+  mechanism:
+    "CRI-O's network library gives each network of a pod an interface name and refuses a name that is taken. For a removal after a restart the list is built again from cached results and the default network, and with multus in front the default network is in it twice.",
+  signatures: () => [
+    {
+      text: 'failed to destroy network for pod sandbox k8s_<pod>_…(<id>): network "multus-cni-network" requested interface name "eth0" already assigned',
+      pattern: /requested interface name \S{1,40} already assigned/,
+      confidence: 0.96,
+    },
+  ],
+  logFragments: ["requested interface name"],
+  inSnapshot: "CRI-O's list of a pod's networks is not readable from outside.",
+  versions: "CRI-O with multus before 3.6; fixed on multus' side in 3.6. An upgrade ends it.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Upgrade multus to 3.6 or later.", "Restart crio, and let the kubelet stop the pod again."],
+    gates: [],
+  },
+  byHand: ["multus --version; upgrade it, then systemctl restart crio."],
+  danger: "Wiping the CNI cache of running pods makes their removal fail later.",
+  links: ["k8snetworkplumbingwg/multus-cni#669", "k8snetworkplumbingwg/multus-cni#677"],
 };

@@ -136,11 +136,11 @@ export const containerUnkillable: ClassDefinition = {
 export const shimLost: ClassDefinition = {
   id: "shim-lost",
   code: "B21",
-  title: "The sandbox lost its shim",
+  title: "The sandbox lost its shim or its pause process",
   explanation:
-    "The shim, the process between the runtime and the pod, is gone, while the runtime still lists the pod as running. Every request to stop it ends at a closed connection. A restart of the runtime sets it NotReady.",
+    "The shim, the process between the runtime and the pod, or the pod's pause process is gone, while the runtime still lists the pod as running. Requests to stop it end at a closed connection; new containers find no namespaces to join. A restart of the runtime sets the sandbox NotReady.",
   mechanism:
-    "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
+    "The shim died or its socket vanished, or the end of pause was missed, while CRI holds the sandbox Ready or Unknown. A container joins the namespaces of pause by its pid, which is then 0 or of no process. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
   signatures: () => [
     { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, confidence: 0.85 },
     {
@@ -160,23 +160,112 @@ export const shimLost: ClassDefinition = {
         /containerd-shim\/\S{0,200}: connect: (?:connection refused|no such file)|s\/[0-9a-f]{64}: connect: (?:connection refused|no such file)/,
       confidence: 0.85,
     },
+    {
+      text: "runc create failed: unable to create new parent process: namespace path: lstat /proc/0/ns/ipc: no such file or directory",
+      pattern:
+        /lstat \/proc\/\d{1,8}\/ns\/(?:ipc|net|uts|pid|mnt|user|cgroup)(?:: | caused )[^]{0,80}?no such file or directory/,
+      confidence: 0.9,
+    },
+    {
+      text: "failed to start sandbox task / no running task found: task <id> not found",
+      pattern: /no running task found[^]{0,120}?not found/,
+      confidence: 0.8,
+    },
+    {
+      text: 'sandbox container "<id>" is not running',
+      pattern: /\bsandbox container [0-9a-f]{12,64} is not running/,
+      confidence: 0.8,
+    },
   ],
-  logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
+  logFragments: [
+    "/ns/",
+    "no running task",
+    "sandbox",
+    "runc did not",
+    "controller status",
+    "shim",
+    "ttrpc",
+    "dial unix",
+  ],
   inSnapshot: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
-  versions: "All; containerd 2.2.0 and later retries.",
+  versions:
+    "All; containerd 2.2.0 and later retries. From 2.4 on a container in such a sandbox is refused with “is not running”.",
   treatment: {
     mode: "attended",
     reversible: false,
-    steps: ["Restart the runtime once, under its gates; recovery sets the sandbox NotReady.", "Stop and remove it."],
+    steps: [
+      "Delete the pod, whose controller makes one with a new sandbox; if its removal fails too, go on.",
+      "Restart the runtime once, under its gates; recovery sets the sandbox NotReady.",
+      "Stop and remove it.",
+    ],
     gates: ["No shim and no first process of the sandbox lives.", "No duplicate names among the records."],
   },
   byHand: ["Restart containerd (k3s, rke2-*), then crictl rmp <id>."],
   danger: "A container without a shim may still run. Kill by pid only when cgroup and id match.",
   links: [
     "containerd/containerd#4016",
+    "containerd/containerd#9160",
+    "containerd/containerd#7388",
     "containerd/containerd#8285",
     "containerd/containerd#13692",
     "containerd/containerd/pull/9611",
+  ],
+};
+
+export const shimHangs: ClassDefinition = {
+  id: "shim-hangs",
+  code: "B32",
+  title: "A shim runs, but does not answer",
+  explanation:
+    "The shim of a pod is there and accepts calls, but answers none. Whatever concerns this pod times out: stop, kill, exec and statistics. Because containerd asks the shims one after the other, lists of tasks and the kubelet's statistics become slow for the whole node.",
+  mechanism:
+    "The shim is stopped or frozen, holds a lock for a call that never ends, or waits for the kernel. containerd waits two seconds for the state of each shim when it lists tasks, and longer for each operation; a start of containerd may wait for it without end.",
+  signatures: () => [
+    {
+      text: 'get state for <id> … error="context deadline exceeded: unknown"',
+      pattern: /get state for [0-9a-f]{8,64}[^]{0,80}?(?:deadline exceeded|context canceled)/,
+      confidence: 0.9,
+    },
+    {
+      text: 'converting task to protobuf … error="context canceled: unknown"',
+      pattern: /converting task to protobuf[^]{0,120}?(?:deadline exceeded|context canceled)/,
+      confidence: 0.85,
+    },
+    {
+      text: "ttrpc: received message on inactive stream",
+      pattern: /received message on inactive stream/,
+      level: "symptom",
+      confidence: 0.5,
+      decides: "It repeats, with “get state for <id>” beside it. Root may have no inotify instances left: B25.",
+    },
+  ],
+  logFragments: ["get state for", "task to protobuf", "inactive stream"],
+  inSnapshot: "containerd lists the task of a sandbox with an unknown status. It becomes no finding yet.",
+  versions:
+    "All containerd releases. containerd 1.x and 2.x leave such a task out of a list or report its status as unknown; a fix of 2026 (pull request 12821) reports the time-out instead.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "Read the state of the shim: State in /proc/<shim>/status. T is stopped: kill -CONT <shim>. D waits for the kernel: repair the storage, or reboot.",
+      "In state S for minutes: dump its stack with kill -USR1 <shim> for a report, then end the shim; containerd cleans up after it.",
+    ],
+    gates: [
+      "The shim is this containerd's, and its id is the sandbox's.",
+      "The pod may lose its containers: one shim serves all of them.",
+    ],
+  },
+  byHand: [
+    "timeout 5 ctr -n k8s.io tasks ls; ps -ef | grep containerd-shim | grep <id>",
+    "grep State /proc/<shim>/status; kill -CONT <shim> if it is stopped.",
+  ],
+  danger: "Ending a shim leaves the containers behind it without supervision until containerd has cleaned up.",
+  links: [
+    "containerd/containerd#10092",
+    "containerd/containerd#2438",
+    "containerd/containerd#3440",
+    "containerd/containerd#13848",
+    "containerd/containerd/pull/12821",
   ],
 };
 

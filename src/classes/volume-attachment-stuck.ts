@@ -30,6 +30,39 @@ export const volumeAttachmentStuck: ClassDefinition = {
       confidence: 0.7,
     },
     {
+      text: 'Multi-Attach error for volume "<pv>" Volume is already exclusively attached to one node and can\'t be attached to another',
+      pattern:
+        /multi-attach error for volume|is already exclusively attached to one node|volume is already used by (?:pod|\d{1,3} pod)/,
+      confidence: 0.9,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : … volume <handle> already attached to node <node>, and other refusals because another node has it',
+      pattern:
+        /(?:volume|disk|device|resource|pvc)\b[^]{0,200}?(?:already attached to|is attached to (?:a different|another|node)|attached to (?:a )?different (?:instance|node|vm)|in use by another|currently attached to)|volumeinuse|code = failedprecondition desc = [^]{0,300}?attached/,
+      within:
+        /attachvolume|controllerpublish|failedattachvolume|attachdetach|csi-attacher|failed to attach|cannot attach/,
+      confidence: 0.85,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : rpc error: … 409 / AttachDiskWhileBeingDetached / cannot attach data disk',
+      pattern:
+        /(?:statuscode=409|http (?:status )?(?:code )?409|\b409\b[^]{0,40}?conflict|conflict[^]{0,40}?\b409\b|attachdiskwhilebeingdetached|code=conflict|code = aborted)/,
+      within: /attachvolume|controllerpublish|failedattachvolume|attachdetach|csi-attacher|failed to attach/,
+      unless: /an operation with the given|already in progress/,
+      confidence: 0.8,
+    },
+    {
+      text: 'DetachVolume.Detach failed for volume "<pv>" … / rpc error: … failed to detach',
+      pattern: /detachvolume\.detach failed for volume|controllerunpublishvolume[^]{0,200}?(?:failed|error|code = )/,
+      confidence: 0.8,
+    },
+    {
+      text: "error reconciling … timed out waiting for volume to detach; force detach after 6m0s",
+      pattern: /maxwaitforunmountduration|triggering force detach|force detach/,
+      within: /volume|attach/,
+      confidence: 0.75,
+    },
+    {
       text: 'AttachVolume.Attach failed for volume "<pv>" : rpc error: code = DeadlineExceeded desc = context deadline exceeded',
       pattern: /attachvolume\.attach failed for volume/,
       within: /deadlineexceeded|deadline exceeded/,
@@ -39,17 +72,33 @@ export const volumeAttachmentStuck: ClassDefinition = {
         "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
     },
   ],
-  logFragments: ["attachvolume.attach", "external-attacher", "attachment timeout"],
+  logFragments: [
+    "attachvolume.attach",
+    "detachvolume.detach",
+    "external-attacher",
+    "attachment timeout",
+    "multi-attach",
+    "exclusively attached",
+    "controllerpublish",
+    "controllerunpublish",
+    "attachdetach",
+    "csi-attacher",
+    "failed to attach",
+    "cannot attach",
+    "failedattachvolume",
+    "force detach",
+  ],
   inSnapshot:
     "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
-  versions: "All; CSI drivers with an external-attacher.",
+  versions:
+    "All; CSI drivers with an external-attacher. The taint out-of-service: Kubernetes 1.24 and later, on by default since 1.26.",
   treatment: {
     mode: "attended",
     reversible: false,
     steps: [
+      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted, unless kube-controller-manager runs with --disable-force-detach-on-timeout.",
       "See who holds it: kubectl get volumeattachment shows every node that has the volume, kubectl describe its status and finalizers.",
       "If the attacher is silent or reports an error, repair the driver's controller: kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher. It keeps trying.",
-      "If the volume is still attached to a node that is gone or not Ready, wait: the attach/detach controller detaches it by force six minutes after the last pod there is deleted, unless kube-controller-manager runs with --disable-force-detach-on-timeout.",
       "If that node is powered off for certain and must not be waited for: kubectl taint nodes <node> node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Take the taint off once the node is back.",
     ],
     gates: [],
@@ -63,6 +112,9 @@ export const volumeAttachmentStuck: ClassDefinition = {
     "Never delete a VolumeAttachment or take its finalizer off while the volume may be in use: the storage is detached under a running program, or mounted on two nodes at once, and its file system is destroyed. The taint out-of-service does the same to a node that still runs.",
   links: [
     "kubernetes-csi/external-attacher#66",
+    "longhorn/longhorn#5345",
+    "longhorn/longhorn#2517",
+    "kubernetes-sigs/aws-ebs-csi-driver#1107",
     "kubernetes-csi/external-attacher#215",
     "kubernetes/kubernetes#97230",
     "harvester/harvester#5040",

@@ -1,6 +1,8 @@
 import type { Case } from "./corpus/case.ts";
 import { creationBlocked } from "./corpus/creation-blocked.ts";
 import { leaksAndRuntimes } from "./corpus/leaks-and-runtimes.ts";
+import { networks } from "./corpus/networks.ts";
+import { nodeLimits } from "./corpus/node-limits.ts";
 import { ordinary } from "./corpus/ordinary.ts";
 import { removalFails } from "./corpus/removal-fails.ts";
 import { removalFailsMore } from "./corpus/removal-fails-more.ts";
@@ -12,6 +14,8 @@ export const positives: readonly Case[] = [
   ...removalFailsMore,
   ...leaksAndRuntimes,
   ...volumes,
+  ...nodeLimits,
+  ...networks,
 ];
 
 export const negatives: readonly Case[] = ordinary;
