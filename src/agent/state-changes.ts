@@ -50,7 +50,8 @@ interface ScanResult extends Omit<ScanState, "endedAtMs"> {
   readonly now: ClockReading;
 }
 
-export function afterScan(state: AgentState, { report, counts, growth, seconds, now }: ScanResult): Change {
+export function afterScan(state: AgentState, { report: seen, counts, growth, seconds, now }: ScanResult): Change {
+  const report = withLastSuccess(seen, state.scan?.report);
   const { sightings, appeared, gone } = updateSightings(state.sightings, report, now);
   const { totals } = state;
   return {
@@ -80,6 +81,15 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
       ...(isBlocked(report) && !isBlocked(state.scan?.report) ? [{ kind: "degraded", report } as const] : []),
     ],
   };
+}
+
+/** One scan knows only of sandboxes that still exist: the newest one may have been deleted since the previous scan. */
+function withLastSuccess(report: NodeReport, before: NodeReport | undefined): NodeReport {
+  const earlier = before?.podCreation?.lastSuccess;
+  if (report.podCreation === undefined || earlier === undefined) return report;
+  // A time in the future is from before the clock was set back.
+  if (earlier.at > report.observedAt || (report.podCreation.lastSuccess?.at ?? "") >= earlier.at) return report;
+  return { ...report, podCreation: { ...report.podCreation, lastSuccess: earlier } };
 }
 
 /** A scan that could neither find a ghost nor rule one out has no number. */

@@ -1,14 +1,6 @@
+import { affectedPods } from "../evidence/affected-pods.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
-import {
-  type CallReport,
-  callReports,
-  distinctPods,
-  failingRemovals,
-  isFresh,
-  isTimeout,
-  podOfCall,
-  podsInWords,
-} from "../evidence/reports.ts";
+import { type CallReport, callReports, failingRemovals, isFresh, isTimeout, podOfCall } from "../evidence/reports.ts";
 import { cniContext } from "../evidence/runtime-reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -119,10 +111,7 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
   const hung = calls.filter(({ ageSeconds }) => ageSeconds >= LONG_CALL_SECONDS || failures.length > 0);
   if (isDown ? failures.length === 0 && calls.length === 0 : hung.length < FEWEST_CALLS) return [];
   if (isDown && (view.runtimeUpSeconds ?? START_SECONDS) < START_SECONDS) return [];
-  const pods = distinctPods([
-    ...calls.flatMap((call) => podOfCall(call, view)),
-    ...failures.flatMap(({ pod }) => pod ?? []),
-  ]);
+  const pods = [...calls.flatMap((call) => podOfCall(call, view)), ...failures.flatMap(({ pod }) => pod ?? [])];
   return [
     {
       severity: "critical",
@@ -131,8 +120,7 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
         ? `no process listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
         : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
       evidence: [stateEvidence(daemon, view), ...calls.slice(0, MAX_NAMED).map(callEvidence), ...quoted(failures)],
-      blocks: pods.length === 0 ? [] : [podsInWords(pods)],
-      blockedPods: pods,
+      ...affectedPods(pods, view),
       // Between two of kubelet's attempts no call waits, but the next one fails as well.
       explains: [
         ...calls.map(({ sandboxId }) => sandboxId),

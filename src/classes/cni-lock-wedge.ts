@@ -1,3 +1,4 @@
+import { affectedPods } from "../evidence/affected-pods.ts";
 import type { Detected } from "../evidence/finding.ts";
 import { cniLockState, LOCK_GRACE_MS } from "../evidence/locks.ts";
 import {
@@ -100,11 +101,11 @@ function detect(view: NodeView): readonly Detected[] {
             fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
           })),
       ],
+      ...affectedPods([...inCalls, ...reportedPods(view), ...podsWaitingForNetwork(view)], view),
       blocks: [
         "every pod that is to start or stop on this node",
         ...(inCalls.length === 0 ? [] : [`${podsInWords(inCalls)}: in a call that hangs`]),
       ],
-      blockedPods: distinctPods([...inCalls, ...reportedPods(view), ...podsWaitingForNetwork(view)]),
       cure: [{ kind: "free-cni-lock", ...nodeInCluster(view), holders: holders.map(hungProcess) }],
       explains: holders.map(({ sandboxId }) => sandboxId),
     },

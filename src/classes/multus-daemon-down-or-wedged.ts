@@ -1,13 +1,7 @@
+import { affectedPods } from "../evidence/affected-pods.ts";
 import { isOptedOut } from "../evidence/candidates.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
-import {
-  distinctPods,
-  failingRemovals,
-  isTimeout,
-  podOfCall,
-  podsInWords,
-  podsWaitingForNetwork,
-} from "../evidence/reports.ts";
+import { failingRemovals, isTimeout, podOfCall, podsWaitingForNetwork } from "../evidence/reports.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import type { Step } from "../evidence/step.ts";
 import { MULTUS } from "../evidence/versions.ts";
@@ -123,19 +117,18 @@ function detect(view: NodeView): readonly Detected[] {
   // Between two of kubelet's attempts no shim waits, but the next one fails as well.
   const failing = failingRemovals(view, (report) => isTimeout(report) || report.code === "daemon-unreachable");
   // Every pod's network goes through the daemon, including pods that kubelet has not tried yet.
-  const pods = distinctPods([
+  const pods = [
     ...shims.flatMap((shim) => podOfCall(shim, view)),
     ...failing.map(({ pod }) => pod),
     ...podsWaitingForNetwork(view),
-  ]);
+  ];
   return [
     {
       severity: "critical",
       subject: { type: "node", path: daemon.socket },
       summary: SUMMARY[trouble](daemon),
       evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
-      blocks: pods.length === 0 ? [] : [podsInWords(pods)],
-      blockedPods: pods,
+      ...affectedPods(pods, view),
       cure: trouble === "wedged" ? restartOf(daemon, view) : [],
       explains: [...shims.map(({ sandboxId }) => sandboxId), ...failing.map(({ id }) => id)],
     },

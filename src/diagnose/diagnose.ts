@@ -1,5 +1,6 @@
 import type { Category, Classified, FailureClass } from "../classes/failure-class.ts";
 import { classById, classes } from "../classes/index.ts";
+import { withoutDeletedPods } from "../evidence/affected-pods.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
 import {
   type Finding,
@@ -102,12 +103,14 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
       ? []
       : [toKept(candidate, reason("class-not-selected", `${by.id} was not asked for`))];
   });
-  const chained = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
+  const chained = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view).map((finding) =>
+    withoutDeletedPods(finding, view),
+  );
   return {
     verdict: verdictOf(snapshot, findings, pending),
     findings: [...chained, ...amongFindings(chained, view)],
     pending,
-    podCreation: podCreationOn(view, pending),
+    podCreation: podCreationOn(view, pending, findings),
     kept: [...kept, ...leftOut, ...notStuck, ...keptWhileCreated(view)],
     advice: adviceFor(snapshot, findings),
     dead,

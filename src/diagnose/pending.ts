@@ -4,6 +4,7 @@ import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { type CallReport, callReports, isFresh, removalReports } from "../evidence/reports.ts";
 import {
   creationDueAt,
+  creationProgress,
   creationsUnderWay,
   isCreationDue,
   podOfCreation,
@@ -58,6 +59,7 @@ const STOP_TIMEOUT_MS = 120_000;
 const RUN_TIMEOUT_MS = 2 * STOP_TIMEOUT_MS;
 
 function pendingCreations(view: NodeView): readonly Pending[] {
+  const isStalled = creationProgress(view) === "stalled";
   return creationsUnderWay(view).flatMap((creation): readonly Pending[] => {
     if (isCreationDue(creation, view)) return [];
     const pod = podOfCreation(creation, view);
@@ -66,7 +68,7 @@ function pendingCreations(view: NodeView): readonly Pending[] {
     const reported = [...new Set([...reports, ...earlier])];
     return [
       {
-        reason: creationReason(reported.length > 0, creation.ageMs),
+        reason: creationReason(reported.length > 0, isStalled, creation.ageMs),
         pod,
         sandboxId: creation.id,
         since: new Date(view.snapshot.observedAt.getTime() - creation.ageMs),
@@ -78,9 +80,10 @@ function pendingCreations(view: NodeView): readonly Pending[] {
   });
 }
 
-function creationReason(isReported: boolean, ageMs: number): Pending["reason"] {
+function creationReason(isReported: boolean, isStalled: boolean, ageMs: number): Pending["reason"] {
   if (isReported) return "creation-retrying";
-  return ageMs > RUN_TIMEOUT_MS ? "creation-overdue" : "creation-in-flight";
+  if (ageMs > RUN_TIMEOUT_MS) return "creation-overdue";
+  return isStalled ? "creation-stalled" : "creation-in-flight";
 }
 
 function removalReason(isReported: boolean, ageMs: number): Pending["reason"] {

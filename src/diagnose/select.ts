@@ -70,7 +70,7 @@ function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[])
   const all = [
     ...sandboxes.map(({ pod }) => pod),
     ...known.flatMap(({ namespace, name }) => (namespace && name ? [{ namespace, name }] : [])),
-    ...findings.flatMap(({ subject, blockedPods = [] }) => [podOf(subject) ?? [], ...blockedPods].flat()),
+    ...findings.flatMap((finding) => [podOf(finding.subject) ?? [], waitingFor(finding)].flat()),
   ];
   return [...new Map(all.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
@@ -80,8 +80,7 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
   const isNamed = (subject: Named) => isWithin(subject.pod?.namespace, namespaces) && matches(subject, targets);
   const findings = diagnosis.findings.filter((finding) => isNamed(namedBy(finding)));
   const alsoBlocking = diagnosis.findings.filter(
-    (finding) =>
-      !findings.includes(finding) && (finding.blockedPods ?? []).some((pod) => isNamed({ pod, finding: undefined })),
+    (finding) => !findings.includes(finding) && waitingFor(finding).some((pod) => isNamed({ pod, finding: undefined })),
   );
   const pending = diagnosis.pending.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId }));
   const foundSandboxes = new Set(findings.flatMap((finding) => namedBy(finding).sandboxId ?? []));
@@ -98,6 +97,10 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
     ),
     verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
   };
+}
+
+function waitingFor({ blockedPods = [], terminatingPods = [] }: Finding): readonly NamedPod[] {
+  return [...blockedPods, ...terminatingPods];
 }
 
 interface Named {

@@ -1,6 +1,9 @@
+import { classById } from "../classes/index.ts";
 import type { Finding, Verdict } from "../evidence/finding.ts";
 import { isCreation, isFailing, type Pending, type PodCreation } from "../evidence/pending.ts";
+import { deletionOf } from "../evidence/pod-presence.ts";
 import { callReports } from "../evidence/reports.ts";
+import { creationProgress, lastCreated } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { RuntimeCondition } from "../node/types/runtime.ts";
@@ -21,41 +24,50 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
   return isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
 }
 
-/** Can this node create a pod? Answered from the last creation, the last failure and what is pending. */
-export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodCreation {
-  const last = { ...lastCreated(view), ...lastFailed(view) };
+/** Can this node create a pod? Answered from the last creation, the last failure, what is pending and what was found. */
+export function podCreationOn(
+  view: NodeView,
+  pending: readonly Pending[],
+  findings: readonly Pick<Finding, "class">[],
+): PodCreation {
+  const last = { ...lastSuccess(view), ...lastFailed(view) };
   const blocked = pending.filter((one) => isFailing(one) && isCreation(one) && one.pod);
   return {
-    able: isAble(view, blocked, last),
+    able: isAble(view, { blocked, findings, last }),
     ...last,
-    blockedPods: blocked.flatMap(({ pod }) => (pod === undefined ? [] : [pod])),
+    blockedPods: blocked.flatMap(({ pod }) => (pod === undefined || deletionOf(pod, view) !== undefined ? [] : [pod])),
   };
 }
 
-function isAble(
-  view: NodeView,
-  blocked: readonly Pending[],
-  { lastSuccess, lastFailure }: Pick<PodCreation, "lastSuccess" | "lastFailure">,
-): PodCreation["able"] {
+interface Known {
+  readonly blocked: readonly Pending[];
+  readonly findings: readonly Pick<Finding, "class">[];
+  readonly last: Pick<PodCreation, "lastSuccess" | "lastFailure">;
+}
+
+function isAble(view: NodeView, { blocked, findings, last }: Known): PodCreation["able"] {
   const cri = valueOr(view.snapshot.cri, undefined);
   if (cri === undefined) return "unknown";
   if (cri.statusHangsMs !== undefined || cri.conditions.some(isDown)) return "no";
-  if (blocked.length === 0) return "yes";
-  const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
-  if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";
-  // One pod whose name is reserved is no evidence about the others.
-  const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
-  return isOwnTrouble === true ? "unknown" : "no";
+  const progress = creationProgress(view);
+  const isBlocked = findings.some((finding) => classById(finding.class)?.blocksEveryCall === true);
+  if (progress === "stalled" || isBlocked) return "no";
+  const { lastSuccess: success, lastFailure: failure } = last;
+  const failedAt = failure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
+  if (blocked.length > 0 && !(success !== undefined && success.at.getTime() > failedAt)) {
+    // One pod whose name is reserved is no evidence about the others.
+    const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
+    return isOwnTrouble === true ? "unknown" : "no";
+  }
+  return progress === "slow" ? "unknown" : "yes";
 }
 
 function isDown({ type, status }: RuntimeCondition): boolean {
   return (type === "NetworkReady" || type === "RuntimeReady") && !status;
 }
 
-function lastCreated({ sandboxes }: NodeView): Pick<PodCreation, "lastSuccess"> {
-  const [newest] = sandboxes
-    .filter(({ state, createdAt }) => state === "ready" && createdAt > 0n)
-    .toSorted((one, other) => Number(other.createdAt - one.createdAt));
+function lastSuccess(view: NodeView): Pick<PodCreation, "lastSuccess"> {
+  const newest = lastCreated(view);
   if (newest === undefined) return {};
   return { lastSuccess: { at: new Date(Number(newest.createdAt / 1_000_000n)), pod: newest.pod } };
 }

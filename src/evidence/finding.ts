@@ -22,8 +22,10 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
   /** What is blocked, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
-  /** All blocked pods; `blocks` may name only the first ones. */
+  /** All pods that cannot start; `blocks` may name only the first ones. */
   readonly blockedPods?: readonly NamedPod[];
+  /** All deleted pods whose deletion waits. */
+  readonly terminatingPods?: readonly NamedPod[];
   readonly treatment: Treatment;
   /** The steps that remove the obstacle. The plan decides about stopping and removing the sandbox itself. */
   readonly cure: readonly Step[];
@@ -39,7 +41,10 @@ export interface Finding {
 
 /** The result of a class; diagnose() adds the class's name and treatment to make it a finding. */
 export interface Detected
-  extends Pick<Finding, "severity" | "subject" | "summary" | "evidence" | "blockedPods" | "untreatable">,
+  extends Pick<
+      Finding,
+      "severity" | "subject" | "summary" | "evidence" | "blockedPods" | "terminatingPods" | "untreatable"
+    >,
     Partial<Pick<Finding, "blocks" | "cure">> {
   /** Other stuck or leaked sandboxes with the same cause: they get no findings of their own. */
   readonly explains?: readonly SandboxId[];

@@ -5,6 +5,7 @@ import type { NamedPod, SandboxId } from "../node/types/ids.ts";
  *
  * - `creation-in-flight`: RunPodSandbox runs, and no error about it was reported yet.
  * - `creation-overdue`: RunPodSandbox exceeds kubelet's timeout, whether or not a report of that was read.
+ * - `creation-stalled`: RunPodSandbox has run for a minute, like others, and no creation has succeeded meanwhile.
  * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
  * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
  * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
@@ -16,6 +17,7 @@ import type { NamedPod, SandboxId } from "../node/types/ids.ts";
 export const PENDING_REASONS = [
   "creation-in-flight",
   "creation-overdue",
+  "creation-stalled",
   "creation-retrying",
   "creation-failing",
   "creation-waiting",
@@ -83,7 +85,7 @@ const NOT_FAILING: ReadonlySet<PendingReason> = new Set([
   "removal-in-flight",
 ]);
 
-/** Kubelet timed out, or a failure was reported: a node with such a pending entry is not healthy. */
+/** Kubelet timed out, nothing succeeds, or a failure was reported: a node with such a pending entry is not healthy. */
 export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
   return !NOT_FAILING.has(reason);
 }
@@ -103,6 +105,6 @@ export interface PodCreation {
     readonly pod?: NamedPod;
     readonly message: string;
   };
-  /** Pods that wait for their sandbox with a reported failure. */
+  /** Pods whose sandbox fails to be created, or whose creation is stalled or overdue. */
   readonly blockedPods: readonly NamedPod[];
 }

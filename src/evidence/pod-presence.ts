@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import type { PodRef } from "../node/types/ids.ts";
+import { isSamePod, type NamedPod, type PodRef } from "../node/types/ids.ts";
 import type { Sandbox } from "../node/types/runtime.ts";
 import type { Holds } from "../node/types/snapshot.ts";
 import type { NodeView } from "./view.ts";
@@ -34,6 +34,18 @@ export function isTerminating({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeV
   const { kubernetes } = snapshot;
   if (kubernetes.source === "none") return false;
   return kubernetes.pods.some(({ uid, terminating }) => uid === pod.uid && terminating === true);
+}
+
+/** Whether the pod was deleted: its deletion waits for kubelet, or it is gone. Only the API server lists every pod. */
+export function deletionOf(pod: NamedPod, { snapshot }: NodeView): "terminating" | "gone" | undefined {
+  const { kubernetes } = snapshot;
+  if (kubernetes.source === "none") return undefined;
+  const known = kubernetes.pods.find(
+    ({ namespace = "", name = "", uid, objectUid }) =>
+      isSamePod({ namespace, name, uid }, pod) || (objectUid !== undefined && objectUid === pod.uid),
+  );
+  if (known !== undefined) return known.terminating === true ? "terminating" : undefined;
+  return kubernetes.source === "api" && kubernetes.kubeletUnread !== true ? "gone" : undefined;
 }
 
 /** The pod comes from a manifest on the node, not from the API. */

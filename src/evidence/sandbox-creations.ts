@@ -117,6 +117,36 @@ export function isCreationDue(creation: Creation, view: NodeView): boolean {
   return creationDueAt(creation, view) <= view.snapshot.observedAt.getTime();
 }
 
+/** The newest sandbox whose creation succeeded, apart from those of the host's network: they need no plugin. */
+export function lastCreated(view: NodeView): Sandbox | undefined {
+  return view.sandboxes
+    .filter((sandbox) => !wasNeverCreated(sandbox) && view.about(sandbox.id).metadata?.hostNetwork !== true)
+    .toSorted((one, other) => Number(other.createdAt - one.createdAt))[0];
+}
+
+/** One creation may wait for a reason of its own. */
+const FEWEST_STALLED = 2;
+/** A creation takes seconds; under load several of them may take longer at the same time. */
+const SLOW_MS = 15_000;
+const STALLED_MS = 60_000;
+/** After a boot the network's own pods have to start first. */
+const START_SECONDS = 120;
+
+/**
+ * `slow`: several creations wait, and none has succeeded since the first of them started. `stalled`: they have waited
+ * for a minute, and not because the node has just started.
+ */
+export function creationProgress(view: NodeView): "normal" | "slow" | "stalled" {
+  const waiting = creationsUnderWay(view).filter(({ ageMs }) => ageMs >= SLOW_MS);
+  if (waiting.length < FEWEST_STALLED) return "normal";
+  const startedAt = view.snapshot.observedAt.getTime() - Math.max(...waiting.map(({ ageMs }) => ageMs));
+  const created = lastCreated(view);
+  if (created !== undefined && created.createdAt > BigInt(Math.floor(startedAt)) * 1_000_000n) return "normal";
+  const isStarting = view.runtimeUpSeconds !== undefined && view.runtimeUpSeconds < START_SECONDS;
+  const old = waiting.filter(({ ageMs }) => ageMs >= STALLED_MS);
+  return old.length < FEWEST_STALLED || isStarting ? "slow" : "stalled";
+}
+
 /** Reports about this sandbox by id, and about its pod since this attempt started. */
 export function reportsOfAttempt(creation: Creation, view: NodeView): readonly CallReport[] {
   const pod = podOfCreation(creation, view);

@@ -151,6 +151,8 @@ function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Dat
   const current = diagnosis.pending.filter(
     ({ waitsFor, reported }) =>
       waitsFor !== undefined ||
+      // It is known from its age alone, and still runs.
+      reported.length === 0 ||
       // The runtime reports the end of the attempt that the heal ended.
       reported.some(({ by, at }) => by !== "runtime" && (at === undefined || at >= startedAt)),
   );

@@ -226,15 +226,17 @@ function skipped({ finding, reason: why }: LeftAlone): ActionResult {
 function impactOf(
   finding: Finding,
   view: NodeView,
-): Pick<ReportedFinding, "kind" | "since" | "sinceSource" | "blockedPods" | "blockedAddresses"> {
+): Pick<ReportedFinding, "kind" | "since" | "sinceSource" | "blockedPods" | "terminatingPods" | "blockedAddresses"> {
   const since = sinceOf(finding, view);
   const addresses = addressesOf(finding);
   const pods = blockedPodsOf(finding);
+  const { terminatingPods = [] } = finding;
   return {
     kind: kindOf(finding),
     since: since?.at.toISOString(),
     sinceSource: since?.source,
-    ...(pods.length === 0 ? {} : { blockedPods: pods }),
+    blockedPods: pods.length === 0 ? undefined : pods,
+    terminatingPods: terminatingPods.length === 0 ? undefined : terminatingPods,
     ...(addresses === 0 ? {} : { blockedAddresses: addresses }),
   };
 }

@@ -130,7 +130,7 @@ function oldest(group: readonly ReportedFinding[], observedAt: string): string {
   return first === undefined ? NONE : findingAge(first, observedAt);
 }
 
-/** `pod start`, `3 pods`, `2 IPs`, or that something else is blocked, which -v shows. */
+/** `pod start`, `3 pods`, `pod deletion`, `2 IPs`, or that something else is blocked, which -v shows. */
 function blocksOf(group: readonly ReportedFinding[]): string {
   const addresses = group.reduce((sum, { blockedAddresses = 0 }) => sum + blockedAddresses, 0);
   if (addresses > 0) return count(addresses, "IP");
@@ -140,6 +140,8 @@ function blocksOf(group: readonly ReportedFinding[]): string {
   const [first] = group;
   if (pods.size === 1 && group.length === 1 && first?.subject.type === "sandbox") return "pod start";
   if (pods.size > 0) return count(pods.size, "pod");
+  const deleted = group.flatMap(({ terminatingPods = [] }) => terminatingPods).length;
+  if (deleted > 0) return deleted === 1 ? "pod deletion" : `${deleted} deletions`;
   if (group.every(({ blocks }) => blocks.length === 0)) return NONE;
   return first?.subject.type === "record" ? "runtime start" : "node";
 }

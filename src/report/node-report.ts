@@ -48,6 +48,8 @@ export const SINCE_SOURCES = [
   "written",
 ] as const;
 
+const NamedPodSchema = v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) });
+
 const FindingSchema = v.object({
   id: v.string(),
   class: v.string(),
@@ -56,8 +58,10 @@ const FindingSchema = v.object({
   summary: v.string(),
   evidence: v.array(v.object({ source: v.string(), fact: v.string() })),
   blocks: v.array(v.string()),
-  /** Every pod that neither starts nor stops because of it; `blocks` lists the first ones. */
-  blockedPods: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) }))),
+  /** Every pod that does not start because of it; `blocks` lists the first ones. */
+  blockedPods: v.optional(v.array(NamedPodSchema)),
+  /** Every deleted pod whose deletion waits because of it. */
+  terminatingPods: v.optional(v.array(NamedPodSchema)),
   treatment: v.object({ automatic: v.boolean(), reversible: v.boolean(), steps: v.array(v.string()) }),
   /** A ghost is about a dead sandbox, a leak has no owner. */
   kind: v.optional(v.picklist(["ghost", "leak", "other"])),
@@ -140,7 +144,7 @@ const PodCreationSchema = v.object({
       message: v.string(),
     }),
   ),
-  /** Pods that wait for their sandbox with a reported failure. */
+  /** Pods whose sandbox fails to be created, or whose creation is stalled or overdue. */
   blockedPods: v.array(PendingPodSchema),
 });
 

@@ -51,6 +51,7 @@ export function podWords(pod: ReportedPending["pod"]): string {
 const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
   "creation-in-flight": "sandbox creation in flight",
   "creation-overdue": "sandbox creation runs longer than kubelet waits,",
+  "creation-stalled": "sandbox creation waits with others and none succeeds,",
   "creation-retrying": "sandbox creation retried after a failure",
   "creation-failing": "sandbox creation fails",
   "creation-waiting": "waits for its sandbox",
@@ -94,6 +95,12 @@ function waitWords({ kind, pid, command, socket, message }: NonNullable<Reported
     case "runtime":
       return "the runtime";
   }
+}
+
+/** Pods that cannot start: because of a finding, or of attempts that fail and are none yet. */
+export function countBlocked({ findings, podCreation }: Pick<NodeReport, "findings" | "podCreation">): number {
+  const pods = [...findings.flatMap(({ blockedPods = [] }) => blockedPods), ...(podCreation?.blockedPods ?? [])];
+  return new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`)).size;
 }
 
 const NAMED_PODS = 5;

@@ -12,7 +12,7 @@ import {
 } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { shortened } from "./output.ts";
-import { creationWords, pendingLine } from "./pending.ts";
+import { countBlocked, creationWords, pendingLine } from "./pending.ts";
 import {
   count,
   countByKind,
@@ -229,11 +229,6 @@ export function selectedWords(selection: Selection | undefined): string {
   const { targets, namespaces } = selection;
   const named = [...targets, ...(namespaces.length === 0 ? [] : [`namespace ${namespaces.join(", ")}`])];
   return ` for ${printable(named.join(", "))}`;
-}
-
-function countBlocked({ findings, podCreation }: NodeReport): number {
-  const pods = [...findings.flatMap(({ blockedPods = [] }) => blockedPods), ...(podCreation?.blockedPods ?? [])];
-  return new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`)).size;
 }
 
 function podsChecked({ kubernetes }: NodeReport): string {

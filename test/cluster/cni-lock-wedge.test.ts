@@ -48,8 +48,9 @@ test.each(runtimes)(
       return report.findings.some((finding) => finding.class === "cni-lock-wedge") ? report : undefined;
     });
     expect(wedged.verdict).toBe("ghosts");
-    const { blockedPods = [] } = wedged.findings.find((finding) => finding.class === "cni-lock-wedge") ?? {};
-    expect(blockedPods.map(({ name }) => name)).toEqual([...DELETED, ...HUNG, ...LATER].toSorted());
+    const wedge = wedged.findings.find((finding) => finding.class === "cni-lock-wedge");
+    expect(wedge?.blockedPods?.map(({ name }) => name)).toEqual([...HUNG, ...LATER].toSorted());
+    expect(wedge?.terminatingPods?.map(({ name }) => name)).toEqual(DELETED);
 
     const { actions } = reportOf(await unghostOn(node, "heal", "--yes", "-o", "json"));
     expect(actions?.filter(({ action }) => action === "free-cni-lock")).toMatchObject([

@@ -42,6 +42,9 @@ test.each(runtimes)(
       return NEW.every((pod) => blocked.includes(pod)) ? now : undefined;
     });
     expect(report.verdict).not.toBe("healthy");
+    expect(report.podCreation?.able).toBe("no");
+    const blocked = report.findings.flatMap(({ blockedPods = [] }) => blockedPods.map(({ name }) => name));
+    expect([...new Set(blocked)].toSorted()).toEqual(NEW.toSorted());
     await reportedByAgent(story, "cni-daemon-socket-down");
 
     await restartDelegateDaemon(node.lab);

@@ -1,7 +1,7 @@
 import { classes } from "../../classes/index.ts";
 import { VERDICTS } from "../../evidence/finding.ts";
-import { isFailing, PENDING_REASONS } from "../../evidence/pending.ts";
-import type { NodeReport } from "../../report/node-report.ts";
+import { PENDING_REASONS } from "../../evidence/pending.ts";
+import { countBlocked } from "../../report/pending.ts";
 import {
   type AgentState,
   CACHE_KINDS,
@@ -95,8 +95,8 @@ export const STATE_METRICS: readonly StateMetric[] = [
   ),
   gauge(
     "unghost_blocked_pods",
-    "Pods that a finding or a failing attempt keeps from starting or stopping.",
-    single(({ scan }) => blockedPods(scan?.report)),
+    "Pods that a finding or a failing attempt keeps from starting.",
+    single(({ scan }) => (scan === undefined ? 0 : countBlocked(scan.report))),
   ),
   gauge(
     "unghost_pod_creation",
@@ -195,12 +195,6 @@ export const STATE_METRICS: readonly StateMetric[] = [
     samples: ({ version }) => [{ labels: { version }, value: 1 }],
   }),
 ];
-
-function blockedPods(report: NodeReport | undefined): number {
-  const ofFindings = (report?.findings ?? []).flatMap((finding) => finding.blockedPods ?? []);
-  const ofAttempts = (report?.pending ?? []).filter(isFailing).flatMap(({ pod }) => pod ?? []);
-  return new Set([...ofFindings, ...ofAttempts].map(({ namespace, name }) => `${namespace}/${name}`)).size;
-}
 
 /** Names come from the node's disk: a directory with too many entries must not cause a flood of series. */
 export const MAX_NETWORKS = 32;

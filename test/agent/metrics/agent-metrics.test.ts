@@ -84,7 +84,7 @@ describe("metrics at start", () => {
 });
 
 describe("metrics from the state", () => {
-  test("count a pod that is blocked for two reasons once", async () => {
+  test("count a pod that is blocked for two reasons once, and none that is only to be removed", async () => {
     const pod = (name: string) => ({ namespace: "default", name });
     const findings = [{ ...sightingOf("pod-gone", 0).finding, blockedPods: [pod("a"), pod("b")] }];
     const pending = [
@@ -92,7 +92,8 @@ describe("metrics from the state", () => {
       { reason: "removal-failing" as const, pod: pod("c"), since: "", reported: [] },
       { reason: "creation-in-flight" as const, pod: pod("d"), since: "", reported: [] },
     ];
-    const scan = scanOf({ endedAtMs: 0, report: { findings, pending } });
+    const podCreation = { able: "no" as const, blockedPods: [pod("b"), pod("e")] };
+    const scan = scanOf({ endedAtMs: 0, report: { findings, pending, podCreation } });
 
     expect((await series(freshState({ scan }))).get("unghost_blocked_pods")).toBe(3);
   });
