@@ -3,6 +3,7 @@ import {
   containerInWords,
   endedInOrder,
   endWasLost,
+  isNetnsGone,
   networkStillHeld,
   predatesStart,
   wasNeverCreated,
@@ -112,17 +113,12 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   return evidence;
 }
 
-const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
-
 /**
  * Whether the network namespace disappeared before the network was torn down. A stop does it in reverse order, so the
  * machine was restarted in between. Needs no clock.
  */
 function lostItsNetns(about: AboutId, view: NodeView): boolean {
-  const { netns } = view.snapshot;
-  const [, name] = NETNS_DIRS.exec(about.metadata?.netnsPath ?? "") ?? [];
-  if (name === undefined || netns.status === "failed" || networkStillHeld(about, view) === undefined) return false;
-  return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
+  return isNetnsGone(about, view) && networkStillHeld(about, view) !== undefined;
 }
 
 /**

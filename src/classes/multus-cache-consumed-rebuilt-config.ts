@@ -1,5 +1,5 @@
 import type { Candidate } from "../evidence/candidates.ts";
-import { failsWithoutResult, networkReleased, wasNeverCreated } from "../evidence/ending.ts";
+import { failsWithoutResult, isOfEarlierNetwork, networkReleased, wasNeverCreated } from "../evidence/ending.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
 import { runtimeReports } from "../evidence/runtime-reports.ts";
@@ -119,7 +119,8 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     if (pod === "gone") return [];
     const halfMade =
       wasNeverCreated(sandbox) || (failsWithoutResult(about, view) && lastEndingFailed(sandbox.id, view.snapshot));
-    const addCompleted = about.metadata?.hasCniResult === true && !networkReleased(about, view);
+    const isMadeByMultus = about.metadata?.hasCniResult === true && !isOfEarlierNetwork(about, view);
+    const addCompleted = isMadeByMultus && !networkReleased(about, view);
     if (!halfMade && !addCompleted) return [];
     const evidence: Evidence[] = [
       { source: "cni", fact: `multus is the node's network (${multus.confFile}) and has no cache file in ${dir}` },

@@ -56,17 +56,13 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         : `the pod ${namespace}/${name} was made again: its uid is ${namesake.uid} now, not ${uid}`;
     const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
-      // The name contains the uid of a pod that does not come back: it is not needed again.
-      {
-        ...sandboxDetected(candidate, {
-          summary: "its pod is gone from this node, and the sandbox was not removed",
-          evidence: [
-            { source: "kubernetes", fact },
-            { source: "cri", fact: quiet },
-          ],
-        }),
-        blocks: [],
-      },
+      sandboxDetected(candidate, {
+        summary: "its pod is gone from this node, and the sandbox was not removed",
+        evidence: [
+          { source: "kubernetes", fact },
+          { source: "cri", fact: quiet },
+        ],
+      }),
     ];
   });
 }

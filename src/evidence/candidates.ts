@@ -25,6 +25,8 @@ export interface Candidate {
   readonly evidence: readonly Evidence[];
   /** Set if the sandbox is kept on purpose: then only an obstacle to its removal makes it a finding. */
   readonly retained?: Reason<KeptCode>;
+  /** The API server has no such pod: nothing waits for the sandbox's name, which contains the uid. */
+  readonly isPodGone: boolean;
 }
 
 interface Sorted {
@@ -67,7 +69,8 @@ export function sortSandboxes(view: NodeView): Sorted {
       continue;
     }
     const retained = reasonToRetain(sandbox, about, view);
-    candidates.push({ sandbox, about, evidence: evidenceOfDeath(liveness, about), retained });
+    const isPodGone = isGoneFromCluster(sandbox, view);
+    candidates.push({ sandbox, about, evidence: evidenceOfDeath(liveness, about), retained, isPodGone });
   }
   return { candidates, kept };
 }
@@ -112,6 +115,10 @@ function isPluginAtWork({ plugins }: AboutId, { policy }: NodeView): boolean {
   return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
 }
 
+function isGoneFromCluster(sandbox: Sandbox, view: NodeView): boolean {
+  return view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone";
+}
+
 function isDelAlone({ plugins }: AboutId): boolean {
   return plugins.every(({ cniCommand }) => cniCommand === "DEL");
 }
@@ -128,7 +135,7 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): Reaso
     );
   }
   // The logs of a pod that is gone from the cluster cannot be requested any more.
-  if (view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone") return undefined;
+  if (isGoneFromCluster(sandbox, view)) return undefined;
   // The API has only a mirror of a static pod, and only kubelet starts it again.
   if (isStatic(sandbox) && !wasNeverCreated(sandbox))
     return reason("static-pod", "a static pod: kubelet creates it again from its manifest");

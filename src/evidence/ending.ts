@@ -1,6 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import type { ResultFile } from "../node/types/cni.ts";
 import { type Container, type Sandbox, ZERO_TIME } from "../node/types/runtime.ts";
+import { runtimeReports } from "./runtime-reports.ts";
 import { containerdBehaviour, multusVariant } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -64,14 +65,62 @@ export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "ma
  * remaining state means that it was never stopped, or is being stopped now.
  */
 export function networkStillHeld(about: AboutId, view: NodeView): string | undefined {
-  const [own] = runtimesResults(about, view);
+  const [own] = unreleasedResults(about, view);
   // The shim of thick multus answers DEL with success even if its delegates fail: what they hold is a leak.
-  const isReleasedForRuntime = own === undefined && isDelAlwaysAnswered(view);
+  const isReleasedForRuntime = own === undefined && (isDelAlwaysAnswered(view) || wasTakenDownLater(about, view));
   const [lease] = isReleasedForRuntime ? [] : about.leases;
   if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
   const cached = about.multus?.isMarker === true ? undefined : about.multus;
   const file = own ?? (isReleasedForRuntime ? undefined : (cached ?? about.flannel));
   return file === undefined ? undefined : `its network was never released: ${file.path} is still there`;
+}
+
+/**
+ * The runtime's results for which no DEL succeeded. libcni removes only the result of the network that the runtime uses
+ * now: one from before the pod network changed outlasts every DEL, and is a leak.
+ */
+function unreleasedResults(about: AboutId, view: NodeView): readonly ResultFile[] {
+  return wasTakenDownLater(about, view) ? [] : runtimesResults(about, view);
+}
+
+/** Whether all its results are of an earlier pod network, and it was taken down under the current one. */
+function wasTakenDownLater(about: AboutId, view: NodeView): boolean {
+  return isOfEarlierNetwork(about, view) && (isReportedReleased(about, view) || isStoppedInOrder(about, view));
+}
+
+/** Whether the runtime set it up under another pod network than the one that it uses now. */
+export function isOfEarlierNetwork(about: AboutId, view: NodeView): boolean {
+  const { network } = valueOr(view.snapshot.cni.conf, undefined) ?? {};
+  const own = runtimesResults(about, view);
+  return network !== undefined && own.length > 0 && own.every((file) => file.network !== network);
+}
+
+function isReportedReleased({ sandbox }: AboutId, { snapshot }: NodeView): boolean {
+  const newest = runtimeReports(snapshot).findLast(
+    (report) => report.kind !== "config-rejected" && report.sandboxId !== undefined && report.sandboxId === sandbox?.id,
+  );
+  return newest?.kind === "network-released";
+}
+
+/**
+ * The runtime removes the network namespace after a successful DEL, and never before. A restart of the machine removes
+ * it as well: then only containers that all ended in order show that the sandbox was stopped before.
+ */
+function isStoppedInOrder(about: AboutId, view: NodeView): boolean {
+  const { sandbox } = about;
+  if (sandbox === undefined || !isNetnsGone(about, view) || about.containers.some(endWasLost)) return false;
+  if (endedInOrder(about)) return true;
+  const isOfThisBoot = view.snapshot.boot.status === "read" && predatesStart(sandbox, view) !== "machine";
+  return isOfThisBoot && !wasNeverCreated(sandbox);
+}
+
+const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
+
+/** Whether nothing is mounted any more at the path of its network namespace. */
+export function isNetnsGone({ metadata }: AboutId, { snapshot: { netns } }: NodeView): boolean {
+  const [, name] = NETNS_DIRS.exec(metadata?.netnsPath ?? "") ?? [];
+  if (name === undefined || netns.status === "failed") return false;
+  return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
 }
 
 /** libcni's cache for the runtime itself; its cache for multus' delegates is in multus' own directory. */
@@ -90,7 +139,7 @@ function isDelAlwaysAnswered({ snapshot }: NodeView): boolean {
  * DEL. Delegates' results in multus' own directory are no evidence for that.
  */
 export function networkReleased(about: AboutId, view: NodeView): boolean {
-  return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
+  return view.snapshot.cni.results.status !== "failed" && unreleasedResults(about, view).length === 0;
 }
 
 /** ADD never completed, but the runtime still fails on an error of DEL. */

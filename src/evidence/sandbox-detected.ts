@@ -9,19 +9,20 @@ import type { AboutId, NodeView } from "./view.ts";
 
 /** A finding about one dead sandbox: first its proof of death, then the evidence of this class. */
 export function sandboxDetected(
-  { sandbox, evidence, retained }: Candidate,
+  { sandbox, evidence, retained, isPodGone }: Candidate,
   what: Pick<Detected, "summary" | "evidence" | "cure"> &
     Partial<Pick<Detected, "severity">> & { readonly path?: string },
 ): Detected {
   const { pod } = sandbox;
   const name = sandboxName(pod);
+  const isBlocked = retained === undefined && !isPodGone;
   return {
     severity: what.severity ?? "warning",
     subject: { type: "sandbox", sandboxId: sandbox.id, name, pod, path: what.path },
     summary: what.summary,
     evidence: [...evidence, ...what.evidence],
-    blocks: retained === undefined ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],
-    blockedPods: retained === undefined ? [{ namespace: pod.namespace, name: pod.name }] : [],
+    blocks: isBlocked ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],
+    blockedPods: isBlocked ? [{ namespace: pod.namespace, name: pod.name }] : [],
     cure: what.cure ?? [],
   };
 }

@@ -91,6 +91,7 @@ function notInitialised(dir: string, missing: boolean): string {
 }
 
 interface NetworkConf {
+  readonly name?: string;
   readonly chain: readonly object[];
 }
 
@@ -112,15 +113,16 @@ export function parseNetworkConf(text: string, isList: boolean): NetworkConf | P
   if (!isJsonObject(conf)) return { problem: "is not a JSON object" };
   if (!isList) {
     if (!stringIn(conf, "type")) return { problem: 'names no plugin in "type"' };
-    return { chain: [conf] };
+    return { name: stringIn(conf, "name"), chain: [conf] };
   }
-  if (stringIn(conf, "name") === undefined) return { problem: 'has no "name"' };
+  const name = stringIn(conf, "name");
+  if (name === undefined) return { problem: 'has no "name"' };
   const chain = property(conf, "plugins");
   if (!Array.isArray(chain) || chain.length === 0) return { problem: 'lists no "plugins"' };
   if (!chain.every((plugin): plugin is object => isJsonObject(plugin) && Boolean(stringIn(plugin, "type")))) {
     return { problem: 'has a plugin without "type"' };
   }
-  return { chain };
+  return { name, chain };
 }
 
 function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig {
@@ -135,6 +137,7 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
     dir,
     binDirs,
     file,
+    network: conf.name,
     plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: isInstalled(root, searched, type) })),
     multus,
   };

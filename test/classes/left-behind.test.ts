@@ -5,7 +5,7 @@ import { podUid } from "../../src/node/types/ids.ts";
 import type { ContainerExit, ContainerRecord } from "../../src/node/types/runtime.ts";
 import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
-import { klog } from "../support/log-lines.ts";
+import { containerdLine, klog } from "../support/log-lines.ts";
 import {
   AT_ONCE,
   addressOf,
@@ -31,6 +31,9 @@ describe("dead-after-crash", () => {
   const beforeBoot = [sandboxOf("a", { createdSecondsAgo: UPTIME_SECONDS + 60 })];
   const lost = [containerOf("a", { exit: LOST })];
   const DELEGATES_RESULT = resultOf("a", "ok", "/var/lib/cni/multus/results");
+  /** The namespace is gone, and the result is of a network that the runtime does not use any more. */
+  const LATER: NodeParts = { conf: { network: "multus-cni-network" }, results: [resultOf("a")] };
+  const RELEASED = containerdLine(30, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
   const NETNS: NetnsEntry = { path: "/run/netns/cni-a", name: "cni-a", inode: 7n, modifiedAt: ago(600) };
 
   test.each<readonly [string, NodeParts, boolean]>([
@@ -63,6 +66,18 @@ describe("dead-after-crash", () => {
       false,
     ],
     ["under thick multus the runtime's own result exists", { conf: THICK_MULTUS, results: [resultOf("a")] }, true],
+    ["its network was taken down after the pod network changed", LATER, false],
+    ["that is reported, and its container was lost before", { ...LATER, logLines: [RELEASED], containers: lost }, true],
+    ["its address is left of the earlier network", { ...LATER, addresses: [addressOf("a", "10.88.0.2", 500)] }, false],
+    [
+      "it ended in order before the boot, under the earlier network",
+      { ...LATER, sandboxes: beforeBoot, containers: [containerOf("a", { exit: FINISHED })] },
+      false,
+    ],
+    ["it died with the machine, under the earlier network", { ...LATER, sandboxes: beforeBoot }, true],
+    ["it was lost under the earlier network", { ...LATER, containers: lost }, true],
+    ["the network's name is not known", { ...LATER, conf: { network: undefined } }, true],
+    ["the result is of the network that is used", { ...LATER, conf: { network: "cbr0" } }, true],
   ])("%s: %o", (_, parts, isFound) => {
     const { findings, kept } = diagnosed({ ...dead, ...parts });
 

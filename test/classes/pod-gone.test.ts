@@ -56,7 +56,7 @@ describe("an orderly stopped sandbox whose pod", () => {
   test("blocks nothing, and the finding names the state of its pod", () => {
     const [finding] = found(recreated).findings;
 
-    expect(finding?.blocks).toEqual([]);
+    expect([finding?.blocks, finding?.blockedPods]).toEqual([[], []]);
     expect(finding?.evidence).toContainEqual({
       source: "kubernetes",
       fact: "the pod default/pod-a was made again: its uid is b now, not a",

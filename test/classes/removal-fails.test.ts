@@ -119,6 +119,7 @@ describe("multus-cache-consumed-rebuilt-config", () => {
     ["the pod is gone: multus then succeeds", { pods: [] }, false],
     ["the cache exists", { multus: [scratchOf("a")] }, false],
     ["the network is down already", { results: [] }, false],
+    ["multus did not set it up", { conf: { ...MULTUS, network: "multus-cni-network" } }, false],
     ["the pod uses the host network", { records: [recordOf("a", { hostNetwork: true })] }, false],
     ["multus is not the node's network", { conf: {} }, false],
     ["multus is thick: its shim answers DEL with success", { conf: THICK_MULTUS }, false],

@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
-import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
+import { bridgeNetwork, CNI_CONF_FILE } from "../../lab/cni-config.ts";
+import { useNetwork } from "../../lab/cni-network.ts";
 import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
 import { failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
@@ -85,6 +86,24 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expect(named(report)).toEqual([`chained-plugin-binary-missing/${CNI_CONF_FILE}`]);
     expect(report.findings[0]?.subject).toMatchObject({ type: "node", name: "tuning" });
     expectUntouched(report, beside);
+  });
+
+  eachRuntime("reports no ghost for what was taken down after the pod network changed", async (runtime) => {
+    const node = await start({ runtime });
+    const ready = await runPod(node, { name: "busy", containers: [{ name: "main" }] });
+    const bare = await runPod(node, { name: "bare" });
+    await useNetwork(node, { ...bridgeNetwork(), name: "other" });
+    await node.cri.stopPodSandbox(bare.sandboxId, CALL);
+
+    const report = await scan(node, AT_ONCE);
+
+    expect(report.kept).toMatchObject([{ sandboxId: bare.sandboxId, code: "not-stuck" }]);
+    expectUntouched(report, { ready: [ready], kept: [bare] });
+
+    // What the earlier network left is a leak, once the runtime has no such sandbox any more.
+    await node.cri.removePodSandbox(bare.sandboxId, CALL);
+    const [leak] = (await scan(node, AT_ONCE)).findings;
+    expect(leak).toMatchObject({ class: "hostlocal-ip-leak-after-reboot", kind: "leak" });
   });
 
   eachRuntime("reports the missing network, and not the pods that it blocks", async (runtime) => {

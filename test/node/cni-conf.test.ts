@@ -42,6 +42,7 @@ describe("readCniConf", () => {
         dir: "/etc/net.d",
         binDirs: ["/none", "/bin"],
         file: "/etc/net.d/10-flannel.conflist",
+        network: "cbr0",
         plugins: [
           { type: "flannel", binaryFound: true },
           { type: "portmap", binaryFound: false },
@@ -100,6 +101,7 @@ describe("readCniConf", () => {
     expect(await readConf(root)).toMatchObject({
       value: {
         file: "/etc/net.d/00-multus.conf",
+        network: "multus-cni-network",
         plugins: [
           { type: "multus", binaryFound: true },
           { type: "flannel", binaryFound: true },

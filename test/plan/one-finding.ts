@@ -70,7 +70,7 @@ export function decided(finding: Partial<Finding>, situation: Situation = {}): r
 export function candidate(digit: string, retained?: Candidate["retained"]): Candidate {
   const sandbox = sandboxOf(digit);
   const about = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
-  return { sandbox, about, evidence: [], ...(retained === undefined ? {} : { retained }) };
+  return { sandbox, about, evidence: [], isPodGone: false, ...(retained === undefined ? {} : { retained }) };
 }
 
 export const DEAD = [candidate("a")];

@@ -30,6 +30,8 @@ export interface CniConfig {
   readonly dir: string;
   readonly binDirs: readonly string[];
   readonly file: string;
+  /** Its name, by which libcni caches results; missing if the file has none. */
+  readonly network?: string;
   /** Those of the chain, then their IPAM plugins and, under multus, its delegates. */
   readonly plugins: readonly CniPlugin[];
   readonly multus?: MultusConfig;
