@@ -9,6 +9,7 @@ import { runMultusPod } from "../faults/multus.ts";
 import { orphanedCache } from "../faults/orphaned-cache.ts";
 import { failedRollback, refusingDel } from "../faults/refusing-plugin.ts";
 import { emptyResultCache } from "../faults/result-cache.ts";
+import { strayContainer } from "../faults/stray-container.ts";
 import { hangDelegateDaemon, hungCreations } from "../faults/thick-multus.ts";
 import { useMultus } from "../multus.ts";
 import { useThickMultus } from "../multus-thick.ts";
@@ -172,6 +173,12 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
       return [(await missingNetwork(node)).did];
     },
     next: NEXT,
+  },
+  "stray-container": {
+    what: "A crash lost the record of a sandbox and left that of its container: old kubelets end because of it",
+    runtimes: CONTAINERD,
+    inject: async (node) => [(await strayContainer(node)).did],
+    next: [...NEXT, "unghost explain kubelet-blocked-by-orphan-container"],
   },
   leftovers: {
     what: "Cache files and network namespaces of sandboxes that do not exist any more",

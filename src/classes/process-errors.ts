@@ -1,4 +1,8 @@
+import { isOptedOut } from "../evidence/candidates.ts";
+import type { Detected } from "../evidence/finding.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const netnsBusy: ClassDefinition = {
@@ -240,7 +244,8 @@ export const shimHangs: ClassDefinition = {
     },
   ],
   logFragments: ["get state for", "task to protobuf", "inactive stream"],
-  inSnapshot: "containerd lists the task of a sandbox with an unknown status. It becomes no finding yet.",
+  inSnapshot:
+    "The shim of a listed sandbox is stopped (state T), and containerd does not learn the state of its tasks. One that is busy or hangs in another state is reported as a problem of the source containerd: whether it ever answers is not known.",
   versions:
     "All containerd releases. containerd 1.x and 2.x leave such a task out of a list or report its status as unknown; a fix of 2026 (pull request 12821) reports the time-out instead.",
   treatment: {
@@ -267,7 +272,34 @@ export const shimHangs: ClassDefinition = {
     "containerd/containerd#13848",
     "containerd/containerd/pull/12821",
   ],
+  detect: detectStoppedShims,
 };
+
+function detectStoppedShims(view: NodeView): readonly Detected[] {
+  const shims = valueOr(view.snapshot.processes, undefined)?.shims ?? [];
+  const tasks = valueOr(view.snapshot.containerd, undefined)?.tasks ?? [];
+  return shims.flatMap(({ id, pid, isStopped }) => {
+    const { sandbox, containers } = view.about(id);
+    if (isStopped !== true || sandbox === undefined || isOptedOut(sandbox, view)) return [];
+    const ids = new Set<string>([id, ...containers.map((one) => one.id)]);
+    const isAnswered = tasks.some(({ containerId, status }) => ids.has(containerId) && status !== "unanswered");
+    if (isAnswered) return [];
+    const { namespace, name } = sandbox.pod;
+    return [
+      {
+        severity: "critical",
+        subject: { type: "process", pid, sandboxId: sandbox.id, pod: sandbox.pod },
+        summary: `the shim of ${namespace}/${name} is stopped: the pod cannot be stopped, removed or inspected, and lists of tasks wait for it`,
+        evidence: [
+          { source: "processes", fact: `pid ${pid} is the shim of ${id}, in state T (stopped)` },
+          { source: "containerd", fact: "containerd did not learn the state of its tasks" },
+        ],
+        blocks: [`pod ${namespace}/${name}`],
+        blockedPods: [sandbox.pod],
+      },
+    ];
+  });
+}
 
 export const sandboxFilesBusy: ClassDefinition = {
   id: "sandbox-files-busy",

@@ -1,3 +1,13 @@
+import { hasIgnoreMark } from "../evidence/candidates.ts";
+import type { Detected } from "../evidence/finding.ts";
+import { livenessOf, livenessOfStored, nodeSigns } from "../evidence/liveness.ts";
+import { livenessInWords } from "../evidence/liveness-words.ts";
+import { isKubeletAlive } from "../evidence/pod-presence.ts";
+import { createdInWords, metadataEvidence, storedSandboxes } from "../evidence/stored-records.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { read } from "../host/source.ts";
+import { isFullId } from "../node/types/ids.ts";
+import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const kubeletBlockedByOrphanContainer: ClassDefinition = {
@@ -22,17 +32,18 @@ export const kubeletBlockedByOrphanContainer: ClassDefinition = {
   ],
   logFragments: ["podsandbox found", "map of initial containers"],
   inSnapshot:
-    "The runtime lists a container that belongs to no listed sandbox. Not detected yet; the id is in the kubelet's message.",
+    "The runtime lists a container that belongs to no listed sandbox. `unghost scan --offline` finds its record before the runtime and the kubelet start.",
   versions:
     "Fatal in kubelet 1.19 to 1.21 and k3s of those releases. Current kubelets skip the container and log it: an upgrade ends the crash loop.",
   treatment: {
-    mode: "attended",
+    mode: "automatic",
     reversible: false,
-    steps: [
-      "Find the container: crictl ps -a -o json, the one whose podSandboxId is the id of the message.",
-      "Not running: remove it (crictl rm <container>), and start the kubelet.",
+    steps: ["Save the container's log.", "Remove the container over CRI; a kubelet that ends in a loop then starts."],
+    gates: [
+      "The container is not running, and no task, shim or process carries its id or its sandbox's.",
+      "The runtime lists no sandbox with that id, and its list is complete.",
+      "Asked for that sandbox alone, the runtime does not have it: a pod that is being made or removed does not count.",
     ],
-    gates: ["The container is not running, and no process carries its id.", "No sandbox with that id is listed."],
   },
   byHand: [
     "crictl ps -a -o json | grep -B40 <sandbox id of the message>, then crictl rm <container id>.",
@@ -40,7 +51,77 @@ export const kubeletBlockedByOrphanContainer: ClassDefinition = {
   ],
   danger: "crictl rm --force kills a container that still runs: check its state first.",
   links: ["k3s-io/k3s#4356", "kubernetes/kubernetes#98225", "kubernetes/kubernetes#107115"],
+  detect: detectStrays,
+  detectOffline: detectStoredStrays,
+  healedAfterStart: ({ metadata, processes }) =>
+    metadata.status === "read"
+      ? storedStrays(metadata.value)
+          .filter(({ sandboxId }) => livenessOfStored(sandboxId, metadata.value, processes).state === "dead")
+          .map(({ id }) => id)
+      : [],
 };
+
+function detectStrays(view: NodeView): readonly Detected[] {
+  const { cri, containerd, processes } = view.snapshot;
+  if (cri.status !== "read" || cri.value.sandboxesIncomplete === true) return [];
+  const tasks = containerd.status === "read" ? read(containerd.value.tasks) : containerd;
+  const node = nodeSigns(tasks, processes);
+  const kubeletRuns = isKubeletAlive(view);
+  return cri.value.containers.flatMap(({ id, sandboxId, name, state, labels }) => {
+    // A running one may be all that is left of a pod: leftover-container reports it.
+    if (state === "running" || !isFullId(sandboxId) || view.about(sandboxId).sandbox !== undefined) return [];
+    if (hasIgnoreMark(labels)) return [];
+    const containers = view.about(sandboxId).containers.map((one) => ({ ...one, isRunning: one.state === "running" }));
+    const life = livenessOf({ id: sandboxId, cri: read({ isReady: false, containers }) }, node);
+    if (life.state !== "dead") return [];
+    const pod = podIn(labels);
+    return [
+      {
+        severity: kubeletRuns ? "warning" : "critical",
+        subject: { type: "container", name: id },
+        summary: `container ${name}${pod === undefined ? "" : ` of pod ${pod}`} is left without its pod sandbox, which the runtime does not have`,
+        evidence: [
+          { source: "cri", fact: `container ${id} is ${state}, and its sandbox ${sandboxId} is not listed` },
+          { source: "processes", fact: "no shim and no process carries the id of either" },
+        ],
+        blocks: kubeletRuns ? [] : [KUBELET_START],
+        cure: [{ kind: "remove-container", containerId: id, sandboxId }],
+      } satisfies Detected,
+    ];
+  });
+}
+
+const KUBELET_START = "the start of a kubelet 1.19 to 1.21 (k3s of these releases)";
+
+function podIn(labels: Readonly<Record<string, string>>): string | undefined {
+  const name = labels["io.kubernetes.pod.name"];
+  return name === undefined ? undefined : `${labels["io.kubernetes.pod.namespace"]}/${name}`;
+}
+
+/** Records that the next start of containerd loads as containers without a sandbox. */
+function storedStrays(file: MetadataFile) {
+  const sandboxes = storedSandboxes(file);
+  return file.records.flatMap(({ id, createdAt, container }) => {
+    if (container === undefined || !isFullId(container.sandboxId) || sandboxes.has(container.sandboxId)) return [];
+    // Without its directory the container is not loaded.
+    return file.containerDirs?.has(id) === false ? [] : [{ id, createdAt, ...container }];
+  });
+}
+
+function detectStoredStrays(file: MetadataFile, { processes }: OfflineFacts): readonly Detected[] {
+  return storedStrays(file).map(({ id, createdAt, name, sandboxId }) => {
+    const life = livenessOfStored(sandboxId, file, processes);
+    return {
+      severity: "critical",
+      subject: { type: "container", name: id },
+      summary: `the record of container ${name} is left without that of its pod sandbox: the next start of the runtime lists it, and old kubelets end because of it`,
+      evidence: metadataEvidence([
+        `${id}, ${createdInWords(createdAt)}: its sandbox ${sandboxId} has no record; ${livenessInWords(life)}`,
+      ]),
+      blocks: [KUBELET_START],
+    };
+  });
+}
 
 export const containerStatusLost: ClassDefinition = {
   id: "container-status-lost",
@@ -72,7 +153,7 @@ export const containerStatusLost: ClassDefinition = {
   ],
   logFragments: ["container status", "read status"],
   inSnapshot:
-    "An empty or missing file “status” in the CRI plugin's directory of a container. Not read yet; containerd's log names the file.",
+    "The runtime reads the file at its start alone; `unghost scan --offline` names each one that is empty or no JSON, and `unghost boot --dry-run` before the start. Afterwards containerd's log names it.",
   versions: "All containerd releases; 1.7 may panic on it (containerd/containerd#11646).",
   treatment: {
     mode: "attended",
@@ -89,4 +170,27 @@ export const containerStatusLost: ClassDefinition = {
   ],
   danger: "An unknown state is no proof that the container ended: search for its processes first.",
   links: ["containerd/containerd#11646", "containerd/containerd/pull/11295", "containerd/containerd/pull/11645"],
+  detectOffline: detectLostStatus,
 };
+
+function detectLostStatus(file: MetadataFile, { processes }: OfflineFacts): readonly Detected[] {
+  const records = new Map(file.records.map((record) => [record.id, record.container]));
+  return (file.brokenStatusFiles ?? []).flatMap(({ containerId, path, health, modifiedAt }) => {
+    const container = records.get(containerId);
+    // Without a record it is not loaded.
+    if (container === undefined) return [];
+    const life = livenessOfStored(containerId, file, processes);
+    const what = health === "empty" ? "is empty" : "is not JSON";
+    return [
+      {
+        severity: "warning",
+        subject: { type: "file", path },
+        summary: `the state of container ${container.name} is lost: the next start of the runtime lists it as Unknown`,
+        evidence: metadataEvidence([
+          `${path} ${what}, last written ${modifiedAt.toISOString()}`,
+          `${containerId}: ${livenessInWords(life)}`,
+        ]),
+      },
+    ];
+  });
+}

@@ -20,6 +20,8 @@ interface StepData {
   "await-kubelet": { readonly sandboxId: SandboxId };
   "stop-sandbox": { readonly sandboxId: SandboxId };
   "remove-sandbox": { readonly sandboxId: SandboxId };
+  /** Of a container whose sandbox the runtime does not have: removing the sandbox would not remove it. */
+  "remove-container": { readonly containerId: ContainerId; readonly sandboxId: SandboxId };
   "multus-marker": { readonly sandboxId: SandboxId; readonly dir: string };
   "end-process": HungProcess;
   /**
@@ -169,6 +171,20 @@ const DEFINITIONS = {
         { on: onSandbox, did: () => "saved its logs" },
       ),
     ],
+  },
+  "remove-container": {
+    area: "sandboxes",
+    words: {
+      planned: () => "save its log and remove the container through the runtime",
+      done: () => "removed the container",
+      short: ["remove container", "container removed"],
+    },
+    disruption: "never",
+    journal: journalAction(
+      "remove-container",
+      { containerId: v.string() },
+      { on: ({ containerId }) => `container ${containerId.slice(0, 13)}`, did: () => "removed the container" },
+    ),
   },
   "multus-marker": {
     area: "files",

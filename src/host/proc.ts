@@ -21,6 +21,11 @@ export interface ProcessStat {
   readonly startedSecondsAfterBoot: number;
 }
 
+/** By a signal or a debugger. */
+export function isStopped({ state }: Pick<ProcessStat, "state">): boolean {
+  return state === "T" || state === "t";
+}
+
 /** /proc/<pid>/stat. The name is in parentheses and may contain parentheses and spaces: the last parenthesis counts. */
 export function parseStat(text: string): ProcessStat | undefined {
   const open = text.indexOf("(");

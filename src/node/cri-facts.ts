@@ -11,7 +11,7 @@ import {
   type StatusResponse,
 } from "../runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
-import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
+import { type Listing, listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
 import { containerId, podUid, sandboxId } from "./types/ids.ts";
 import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandbox } from "./types/runtime.ts";
 
@@ -76,26 +76,57 @@ export async function readCri(
 ): Promise<Source<CriFacts>> {
   const listing = listAllSandboxes(cri, hints, options);
   const idsListed = async () => (await listing).items.map(({ id }) => id);
-  const [listedSandboxes, listedContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
+  const [listedSandboxes, firstContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
+  const { items: listedContainers, sandboxesIncomplete } = await settled(firstContainers, listedSandboxes, cri, () =>
+    listAllContainers(cri, idsListed, options),
+  );
   const sandboxes = listedSandboxes.items.map(toSandbox);
   const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
   const unread: Oddity[] = [];
   const call = statusCall(options);
-  const containers = await mapLimited(
-    listedContainers.items,
-    STATUS_CONCURRENCY,
-    async (container): Promise<Container> => {
-      const facts = toContainer(container);
-      if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
-      const exit = await readExit(cri, container.id, call);
-      if (exit !== "late") return exit === undefined ? facts : { ...facts, exit };
-      unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
-      return { ...facts, endUnread: true };
-    },
-  );
+  const containers = await mapLimited(listedContainers, STATUS_CONCURRENCY, async (container): Promise<Container> => {
+    const facts = toContainer(container);
+    if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
+    const exit = await readExit(cri, container.id, call);
+    if (exit !== "late") return exit === undefined ? facts : { ...facts, exit };
+    unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
+    return { ...facts, endUnread: true };
+  });
   const { conditions = [], cniDirs, statusHangsMs } = (await runtimeInfo) ?? {};
-  const facts = { conditions, sandboxes, containers, cniDirs, statusHangsMs };
+  const facts = { conditions, sandboxes, sandboxesIncomplete, containers, cniDirs, statusHangsMs };
   return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
+}
+
+/**
+ * Both lists are read at the same time. A container without a listed sandbox may be of a pod that was removed
+ * meanwhile: containers are deleted before their sandbox, so a later list does not have it. Or of one that was created
+ * meanwhile: then the runtime has the sandbox by now, and the container is newer than this snapshot.
+ */
+async function settled(
+  first: Listing<CriContainer>,
+  sandboxes: Listing<PodSandbox>,
+  cri: CriClient,
+  listAgain: () => Promise<Listing<CriContainer>>,
+): Promise<{ readonly items: readonly CriContainer[]; readonly sandboxesIncomplete?: true }> {
+  if (sandboxes.coverage !== "whole") return { items: first.items, sandboxesIncomplete: true };
+  const ids = new Set(sandboxes.items.map(({ id }) => id));
+  const isStray = ({ podSandboxId }: CriContainer): boolean => !ids.has(podSandboxId);
+  if (!first.items.some(isStray)) return first;
+  const { items } = await listAgain();
+  const unlisted = [...new Set(items.filter(isStray).map(({ podSandboxId }) => podSandboxId))];
+  const answers = await mapLimited(unlisted, STATUS_CONCURRENCY, (id) => hasSandbox(cri, id));
+  if (answers.includes("unknown")) return { items, sandboxesIncomplete: true };
+  const newer = new Set(unlisted.filter((_, index) => answers[index] === "yes"));
+  return { items: items.filter(({ podSandboxId }) => !newer.has(podSandboxId)) };
+}
+
+async function hasSandbox(cri: CriClient, id: string): Promise<"yes" | "no" | "unknown"> {
+  try {
+    return (await cri.podSandboxState(id, { timeoutMs: SLOW_STATUS_MS })) === undefined ? "no" : "yes";
+  } catch (error) {
+    if (error instanceof RuntimeError) return "unknown";
+    throw error;
+  }
 }
 
 function toSandbox(item: PodSandbox): Sandbox {

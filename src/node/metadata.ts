@@ -1,14 +1,15 @@
 import { CONTAINERD_ROOTS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { listDirectory } from "../host/safe-fs.ts";
+import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { absent, read, type Source } from "../host/source.ts";
 import { parseJson, property, stringIn } from "../host/text.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import { type BoltBucket, readBolt, type Wanted } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
+import { isJsonObject } from "./cni-files.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
 import type { SandboxRecord } from "./types/runtime.ts";
-import type { MetadataFile, StoredContainer, StoredRecords } from "./types/snapshot.ts";
+import type { BrokenStatusFile, MetadataFile, StoredContainer, StoredRecords } from "./types/snapshot.ts";
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
 /** The same name in 2.x, although its CRI plugins are renamed. */
@@ -35,13 +36,24 @@ function readOne(hostRoot: string, root: string): Source<MetadataFile> {
     return { damage, isEmpty: false, ...storedRecords(bucket) };
   });
   if (stored.status !== "read") return stored;
-  return read({ path, ...stored.value, containerDirs: containerDirs(hostRoot, root) });
+  return read({ path, ...stored.value, ...containerDirs(hostRoot, root) });
 }
 
-function containerDirs(hostRoot: string, root: string): ReadonlySet<string> | undefined {
-  const listing = listDirectory(resolveOnHost(hostRoot, `${root}/${CONTAINERS_IN_ROOT}`, "follow"));
-  if (listing.kind === "refused") return undefined;
-  return new Set(listing.kind === "listed" ? listing.entries.map(({ name }) => name) : []);
+function containerDirs(hostRoot: string, root: string): Pick<MetadataFile, "containerDirs" | "brokenStatusFiles"> {
+  const dir = `${root}/${CONTAINERS_IN_ROOT}`;
+  const listing = listDirectory(resolveOnHost(hostRoot, dir, "follow"));
+  if (listing.kind === "refused") return { containerDirs: undefined };
+  const names = listing.kind === "listed" ? listing.entries.map(({ name }) => name) : [];
+  const broken = names.flatMap((name) => brokenStatusFile(hostRoot, name, `${dir}/${name}/status`));
+  return { containerDirs: new Set(names), brokenStatusFiles: broken.length === 0 ? undefined : broken };
+}
+
+/** The CRI plugin's checkpoint of a container's state: `{"Version":"v1","Status":{…}}`. */
+function brokenStatusFile(hostRoot: string, id: string, path: string): readonly BrokenStatusFile[] {
+  const file = readRegularFile(resolveOnHost(hostRoot, path, "follow"));
+  if (file.kind !== "content" || isJsonObject(parseJson(file.text))) return [];
+  const health = file.text === "" ? "empty" : "corrupt";
+  return [{ containerId: id, path, health, modifiedAt: file.modifiedAt }];
 }
 
 const NOTHING = { values: new Map(), buckets: new Map() } as const;

@@ -1,7 +1,7 @@
 import { lstatSync, statSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { openFilesOf, type ProcessStat, parseListeningSockets, procText } from "../host/proc.ts";
+import { isStopped, openFilesOf, type ProcessStat, parseListeningSockets, procText } from "../host/proc.ts";
 import { errorLabel, type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
@@ -85,11 +85,15 @@ export async function readMultusDaemon(
   const { stat } = daemon;
   const { pid, startedSecondsAfterBoot } = stat;
   const cpu = readCpuLimit(root, pid);
-  const isStopped = stat.state === "T" || stat.state === "t";
   return {
     socket: multus.socket,
     state,
-    process: { pid, startedSecondsAfterBoot, isStopped, ...(daemon.holdsSocket ? containerOf(root, stat) : {}) },
+    process: {
+      pid,
+      startedSecondsAfterBoot,
+      isStopped: isStopped(stat),
+      ...(daemon.holdsSocket ? containerOf(root, stat) : {}),
+    },
     cpu,
   };
 }

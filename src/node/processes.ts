@@ -1,6 +1,6 @@
 import { eachPaced } from "../host/concurrency.ts";
 import { hostPath } from "../host/paths.ts";
-import { type CniEnviron, type ProcessStat, parseCniArgs } from "../host/proc.ts";
+import { type CniEnviron, isStopped, type ProcessStat, parseCniArgs } from "../host/proc.ts";
 import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
@@ -114,6 +114,7 @@ async function factsOf(
       ({ stat, shim }): ShimProcess => ({
         ...refOf(stat, uptimeSeconds),
         id: shim.id,
+        isStopped: isStopped(stat) || undefined,
         childPids: children.get(stat.pid) ?? [],
       }),
     ),

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { read } from "../../src/host/source.ts";
 import type { NetnsEntry } from "../../src/node/types/cni.ts";
-import { podUid } from "../../src/node/types/ids.ts";
+import { sandboxId as idFrom, podUid } from "../../src/node/types/ids.ts";
 import type { ContainerExit, ContainerRecord } from "../../src/node/types/runtime.ts";
 import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
@@ -20,6 +21,7 @@ import {
   recordOf,
   resultOf,
   sandboxOf,
+  shimOf,
   snapshotOf,
   THICK_MULTUS,
   UPTIME_SECONDS,
@@ -156,6 +158,73 @@ describe("dead-after-crash", () => {
     const { findings } = diagnosed({ ...dead, containers: lost, results: [resultOf("a")], ...parts }, PATIENT);
 
     expect(findings.map(({ id }) => id)).toEqual(isFound ? [S1] : []);
+  });
+});
+
+describe("kubelet-blocked-by-orphan-container", () => {
+  const stray = containerOf("a", { exit: LOST });
+  const D6 = `kubelet-blocked-by-orphan-container/${stray.id}`;
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["its sandbox is not listed", {}, true],
+    ["its sandbox has a record that the runtime did not load", { records: [recordOf("a")] }, true],
+    ["its sandbox is listed", { sandboxes: [sandboxOf("a", { state: "ready" })] }, false],
+    ["it is running", { containers: [{ ...stray, state: "running" }] }, false],
+    ["a shim carries its sandbox's id", { shims: [shimOf("a")] }, false],
+    ["a process runs in its cgroup", { processesOf: { [stray.id]: [7] } }, false],
+    ["its task is unanswered", { tasks: [{ containerId: stray.id, pid: 0, status: "unanswered" }] }, false],
+    [
+      "another container of the same sandbox runs",
+      { containers: [stray, containerOf("a", { id: containerOf("b").id, state: "running" })] },
+      false,
+    ],
+    ["it is opted out", { containers: [{ ...stray, labels: { "unghost.dev/ignore": "true" } }] }, false],
+    ["its sandbox's id is of another format", { containers: [{ ...stray, sandboxId: idFrom("s") }] }, false],
+  ])("a container, and %s: %o", (_, parts, isFound) => {
+    const found = named(diagnosed({ containers: [stray], ...parts }, PATIENT));
+    // A shim of a sandbox that is not listed is a leak, and its own finding.
+    expect(found.filter((id) => !id.startsWith("shim-leak/"))).toEqual(isFound ? [D6] : []);
+  });
+
+  test("nothing while the list of sandboxes is incomplete", () => {
+    const cri = read({ conditions: [], sandboxes: [], containers: [stray], sandboxesIncomplete: true as const });
+
+    expect(named(diagnosed({}, PATIENT, { cri }))).toEqual([]);
+  });
+
+  test("keeps a node down only while no kubelet runs, and is removed alone", () => {
+    const [down] = diagnosed({ containers: [stray] }).findings;
+    const [up] = diagnosed({ containers: [stray], kubeletStarted: 20 }).findings;
+
+    expect([down?.severity, down?.blocks.length, up?.severity, up?.blocks]).toEqual(["critical", 1, "warning", []]);
+    expect(down?.cure).toEqual([{ kind: "remove-container", containerId: stray.id, sandboxId: idOf("a") }]);
+  });
+});
+
+describe("shim-hangs", () => {
+  const sandbox = sandboxOf("a", { state: "ready" });
+  const stopped = { ...shimOf("a"), isStopped: true } as const;
+  const unanswered = [{ containerId: idOf("a"), pid: 0, status: "unanswered" }] as const;
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["is stopped, and its task unanswered", { shims: [stopped], tasks: unanswered }, true],
+    ["is stopped, and the list leaves its task out", { shims: [stopped] }, true],
+    ["is not stopped: it may be busy", { shims: [shimOf("a")], tasks: unanswered }, false],
+    [
+      "was stopped and answers again",
+      { shims: [stopped], tasks: [{ containerId: idOf("a"), pid: 9, status: "running" }] },
+      false,
+    ],
+    [
+      "is stopped, of a pod that is opted out",
+      { shims: [stopped], sandboxes: [{ ...sandbox, annotations: { "unghost.dev/ignore": "true" } }] },
+      false,
+    ],
+  ])("a shim that %s: %o", (_, parts, isFound) => {
+    const { findings } = diagnosed({ sandboxes: [sandbox], records: [recordOf("a")], ...parts });
+
+    expect(named({ findings })).toEqual(isFound ? ["shim-hangs/pid-700"] : []);
+    if (isFound) expect(findings[0]).toMatchObject({ cure: [], treatment: { automatic: false } });
   });
 });
 

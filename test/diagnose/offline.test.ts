@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { classById } from "../../src/classes/index.ts";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
 import type { ResultFile } from "../../src/node/types/cni.ts";
@@ -147,6 +148,41 @@ describe("two records of one container name", () => {
   ])("count only when they can be loaded: %s has its directory", (_, dirs, expected) => {
     expect(diagnoseOffline(facts({ records, containerDirs: new Set(dirs) }))).toHaveLength(expected);
   });
+});
+
+describe("a container without the record of its sandbox", () => {
+  const SANDBOX = "a".repeat(64);
+  const stray = { ...container("one", "main_web_default_uid_0"), container: { name: "main_x", sandboxId: SANDBOX } };
+  const ID = "kubelet-blocked-by-orphan-container/one";
+
+  test.each<readonly [string, Partial<MetadataFile>, readonly string[]]>([
+    ["is found", {}, [ID]],
+    ["is found if its directory exists", { containerDirs: new Set(["one"]) }, [ID]],
+    ["is not loaded without its directory", { containerDirs: new Set() }, []],
+    ["has a sandbox in the store of 2.x", { sandboxes: [stored(SANDBOX, NAME)] }, []],
+    ["has a sandbox whose record has no metadata", { sandboxes: [stored(SANDBOX)] }, [ID]],
+  ])("%s", (_, file, expected) => {
+    const found = diagnoseOffline(facts({ records: [stray], ...file }));
+    expect(found.map(({ id }) => id).filter((id) => id.startsWith("kubelet-"))).toEqual(expected);
+  });
+
+  test("is healed after the start only if nothing of it lives", () => {
+    const healed = (alive: readonly string[]) =>
+      classById("kubelet-blocked-by-orphan-container")?.healedAfterStart?.(
+        facts({ records: [stray] }, { processes: read(processes({ cgroups: alive })) }),
+      );
+    expect([healed([]), healed(["one"])]).toEqual([["one"], []]);
+  });
+});
+
+test("a broken status file of a stored container is named; one without a record is not loaded", () => {
+  const modifiedAt = CREATED;
+  const brokenStatusFiles = [
+    { containerId: "one", path: "/c/one/status", health: "empty", modifiedAt },
+    { containerId: "two", path: "/c/two/status", health: "corrupt", modifiedAt },
+  ] as const;
+  const found = diagnoseOffline(facts({ records: [container("one", "main_x")], brokenStatusFiles }));
+  expect(found).toMatchObject([{ id: "container-status-lost//c/one/status", cure: [] }]);
 });
 
 describe("a stored sandbox without metadata", () => {

@@ -59,3 +59,32 @@ describe("exit state of containers", () => {
     await expect(factsOf(runtimeWith("main", "unreachable"))).rejects.toMatchObject({ kind: "unreachable" });
   });
 });
+
+describe("a container whose sandbox is not listed", () => {
+  type Answer = PodSandboxState | RuntimeErrorKind | undefined;
+  const stray = Container.fromPartial({ id: "stray", podSandboxId: "b".repeat(64) });
+  const state = (answer: Answer) =>
+    typeof answer === "string"
+      ? Promise.reject(new RuntimeError(answer, "PodSandboxStatus", "", ""))
+      : Promise.resolve(answer);
+
+  test.each<readonly [string, readonly Container[], Answer, number, true | undefined]>([
+    ["was removed with its pod meanwhile", [], undefined, 0, undefined],
+    ["was created with its pod meanwhile", [stray], PodSandboxState.SANDBOX_READY, 0, undefined],
+    ["has none", [stray], undefined, 1, undefined],
+    ["may have one: the runtime does not answer", [stray], "deadline", 1, true],
+  ])("%s", async (_, second, answer, expected, incomplete) => {
+    const lists = [[stray], second];
+    const cri = {
+      listPodSandbox: () => Promise.resolve([SANDBOX]),
+      listContainers: () => Promise.resolve(lists.shift()),
+      podSandboxState: () => state(answer),
+    } as unknown as CriClient;
+
+    const source = await factsOf(cri);
+
+    if (source.status !== "read") throw new Error(source.status);
+    expect(source.value.containers).toHaveLength(expected);
+    expect(source.value.sandboxesIncomplete).toBe(incomplete);
+  });
+});

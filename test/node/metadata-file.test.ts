@@ -73,6 +73,24 @@ describe("containerd's database", () => {
     });
   });
 
+  test("names the status files of containers that do not contain a state", () => {
+    put("/var/lib/containerd", {});
+    const contents = { fine: '{"Version":"v1","Status":{}}', torn: '{"Version":', empty: "" };
+    for (const [id, content] of Object.entries(contents)) {
+      const path = dir.join(`/var/lib/containerd/io.containerd.grpc.v1.cri/containers/${id}/status`);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, content);
+    }
+    expect(readBelow()).toMatchObject({
+      value: {
+        brokenStatusFiles: [
+          { containerId: "empty", health: "empty" },
+          { containerId: "torn", health: "corrupt" },
+        ],
+      },
+    });
+  });
+
   test.each(CONTAINERD_ROOTS)("is found in %s", (root) => {
     put(root, {});
     expect(readBelow()).toMatchObject({ status: "read", value: { path: `${root}/${FILE}`, records: [] } });

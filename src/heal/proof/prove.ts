@@ -29,13 +29,35 @@ export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   const { facts, cri, waits } = tools;
   const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.queryMs }));
   if (state === undefined) return { state: "gone" };
+  return await judge(id, state !== PodSandboxState.SANDBOX_NOTREADY, tools);
+}
+
+/**
+ * The state of a container that is left without its sandbox: its own signs of life, those of all other containers with
+ * the same sandbox id, and of the shim and the processes of that id.
+ */
+export async function proveStray(
+  container: { readonly containerId: string; readonly sandboxId: string },
+  tools: ProofTools,
+): Promise<Proof | { readonly state: "sandbox-listed" }> {
+  const { facts, cri, waits } = tools;
+  const { containerId, sandboxId } = container;
+  const sandbox =
+    (await facts.sandbox(sandboxId)) ?? (await cri.podSandboxState(sandboxId, { timeoutMs: waits.queryMs }));
+  if (sandbox !== undefined) return { state: "sandbox-listed" };
+  const proof = await judge(sandboxId, false, tools);
+  return proof.state === "dead" && !proof.containerIds.includes(containerId) ? { state: "gone" } : proof;
+}
+
+async function judge(id: string, isReady: boolean, tools: ProofTools): Promise<Exclude<Proof, { state: "gone" }>> {
+  const { facts } = tools;
   const [containers, processes, tasks] = await Promise.all([
     facts.containersOf(id),
     facts.processes(),
     freshTasks(tools),
   ]);
   const signs = {
-    isReady: state !== PodSandboxState.SANDBOX_NOTREADY,
+    isReady,
     containers: containers.map((container) => ({
       id: container.id,
       name: container.metadata?.name ?? container.id,

@@ -4,7 +4,15 @@ import type { StepOf } from "../../evidence/step.ts";
 import { pollUntil } from "../../host/poll.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { findReference, notDead, ProofLost, proveDead, proveStillDead, stillReferenced } from "../proof/prove.ts";
+import {
+  findReference,
+  notDead,
+  ProofLost,
+  proveDead,
+  proveStillDead,
+  proveStray,
+  stillReferenced,
+} from "../proof/prove.ts";
 import { isContention, sharedCause } from "../proof/storm-brake.ts";
 import { turnKindOf } from "../proof/turns.ts";
 import { saveLogs } from "../quarantine/save-logs.ts";
@@ -62,15 +70,51 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "not-dead") return refused(notDead(proof));
-  const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
+  return await withLogsSaved({ sandboxId, containerIds: proof.containerIds }, finding, tools, () =>
+    journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () =>
+      remove(sandboxId, proof.containerIds, tools),
+    ),
+  );
+}
+
+/** The runtime has no sandbox of that id, so no removal of a sandbox would remove the container. */
+async function removeContainer(
+  { containerId, sandboxId }: StepOf<"remove-container">,
+  finding: Finding,
+  tools: StepTools,
+): Promise<StepResult> {
+  const proof = await proveStray({ containerId, sandboxId }, tools);
+  if (proof.state === "gone") return { kind: "unneeded" };
+  if (proof.state === "sandbox-listed") return refused(reason("sandbox-listed", "the runtime lists its sandbox"));
+  if (proof.state === "not-dead") return refused(notDead(proof));
+  return await withLogsSaved({ sandboxId, containerIds: [containerId] }, finding, tools, () =>
+    journaled(tools, finding, { kind: "remove-container", containerId }, async () => {
+      const { cri, waits, interruption } = tools;
+      await cri.removeContainer(containerId, { timeoutMs: waits.actMs, signal: interruption.giveUp });
+      const left = await cri.listContainers({ id: containerId }, { timeoutMs: waits.queryMs });
+      if (left.length === 0) return { kind: "done" };
+      return failed(
+        reason("container-still-there", "the runtime reported the container as removed, and still lists it"),
+      );
+    }),
+  );
+}
+
+async function withLogsSaved(
+  of: { readonly sandboxId: string; readonly containerIds: readonly string[] },
+  finding: Finding,
+  tools: StepTools,
+  removeIt: () => Promise<StepResult>,
+): Promise<StepResult> {
+  const { sandboxId, containerIds } = of;
+  const asked = await Promise.all(containerIds.map((id) => logPathOf(id, tools)));
   const logPaths = asked.filter((path) => path.startsWith("/"));
   const logs =
     logPaths.length === 0 ? undefined : await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
   if (logs !== undefined && logs.outcome !== "saved") {
     return refused(logsNotSaved(logs.refusal), logs.id);
   }
-  const removal = { kind: "remove-sandbox", sandboxId } as const;
-  const result = await journaled(tools, finding, removal, () => remove(sandboxId, proof.containerIds, tools));
+  const result = await removeIt();
   const isSaved = result.kind === "done" && logs !== undefined && logs.saved.length > 0;
   return isSaved ? { ...result, logsSavedTo: join(tools.stateDir.quarantine, logs.id) } : result;
 }
@@ -181,6 +225,7 @@ export const SANDBOX_STEPS = {
   "await-kubelet": ({ sandboxId }, _finding, tools) => awaitKubelet(sandboxId, tools),
   "stop-sandbox": ({ sandboxId }, finding, tools) => stopSandbox(sandboxId, finding, tools),
   "remove-sandbox": ({ sandboxId }, finding, tools) => removeSandbox(sandboxId, finding, tools),
+  "remove-container": removeContainer,
   "delete-record": deleteRecord,
   "delete-lease": ({ leaseId }, finding, tools) => deleteLease(leaseId, finding, tools),
 } satisfies Runs<"sandboxes">;

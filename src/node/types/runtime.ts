@@ -16,6 +16,8 @@ export interface CriFacts {
   /** Status was not answered within this time, while Version and the lists were. */
   readonly statusHangsMs?: number;
   readonly sandboxes: readonly Sandbox[];
+  /** A sandbox may be missing: the list was too long for one answer, or contradicts that of the containers. */
+  readonly sandboxesIncomplete?: true;
   readonly containers: readonly Container[];
 }
 
@@ -157,5 +159,7 @@ export interface PluginProcess extends ProcessRef {
 
 export interface ShimProcess extends ProcessRef {
   readonly id: string;
+  /** Stopped by a signal or a debugger. */
+  readonly isStopped?: true;
   readonly childPids: readonly number[];
 }

@@ -1,6 +1,6 @@
 import type { Source } from "../../host/source.ts";
 import type { ApiPod, ClusterFacts, Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
-import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
+import type { CniDaemon, CniFacts, FileHealth, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { PodUid } from "./ids.ts";
 import type { ContainerdFacts, ContainerRecord, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";
 
@@ -140,6 +140,16 @@ export interface MetadataFile extends StoredRecords {
   readonly isEmpty: boolean;
   /** Ids of containers with a directory; undefined if it could not be listed. */
   readonly containerDirs: ReadonlySet<string> | undefined;
+  /** Files with the state of a container that do not contain it; missing if there are none. */
+  readonly brokenStatusFiles?: readonly BrokenStatusFile[];
+}
+
+export interface BrokenStatusFile {
+  readonly containerId: string;
+  /** As a path of the node. */
+  readonly path: string;
+  readonly health: Extract<FileHealth, "empty" | "corrupt">;
+  readonly modifiedAt: Date;
 }
 
 /** What containerd stores of Kubernetes' sandboxes and containers. */
