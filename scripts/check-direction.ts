@@ -144,6 +144,11 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
     names.find((name) => CHANGES_FILES.test(name)) ?? CHANGES_NODE.exec(text)?.[0] ?? ALL_OF_FS.exec(text)?.[0];
   if (changing !== undefined) wrong.push(`${file} uses ${changing}: only src/heal/ changes a node`);
 }
+// A plain read waits for a FIFO, follows links, and takes as much memory as the file claims to have.
+for (const file of globSync("src/**/*.{ts,tsx}")) {
+  if (/\breadFile(?:Sync)?\b/.test(readFileSync(file, "utf8")) && file !== "src/host/safe-fs.ts")
+    wrong.push(`${file} reads a file without a limit: only src/host/safe-fs.ts does, as readRegularFile and fileBytes`);
+}
 for (const [path] of MAY_CHANGE) {
   if (globSync(`${path}**`).length === 0) wrong.push(`${path} is an exception for what does not exist`);
 }

@@ -1,10 +1,11 @@
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stringify } from "smol-toml";
 import { type ChildEnd, describeEnd, startChild } from "../host/child.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { pollUntil } from "../host/poll.ts";
-import { readTail } from "../host/safe-fs.ts";
+import { readRegularFile, readTail } from "../host/safe-fs.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { openContainerd } from "../runtime/containerd.ts";
@@ -43,7 +44,11 @@ export async function borrowRuntime(
   const doubt = doubtOf(files);
   if (doubt !== undefined) return { kind: "failed", reason: doubt };
   const cri = borrowedWith === "cri" ? "with-cri" : "without-cri";
-  const config = borrowedConfig(readFileSync(files.config, "utf8"), files.config, cri);
+  const file = readRegularFile(resolveOnHost("/", files.config, "follow"));
+  if (file.kind !== "content") {
+    return { kind: "failed", reason: `${files.config} ${file.kind === "gone" ? "is missing" : file.reason}` };
+  }
+  const config = borrowedConfig(file.text, files.config, cri);
   if ("problem" in config) return { kind: "failed", reason: config.problem };
   rmSync(privateDir, { recursive: true, force: true });
   mkdirSync(privateDir, { recursive: true, mode: 0o700 });

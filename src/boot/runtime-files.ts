@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 import { parseToml } from "../host/toml.ts";
 import { hostFiles } from "./install/detect.ts";
 import { serviceCommand } from "./service-command.ts";
@@ -56,8 +57,11 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   if (!there(binary)) return none(`there is no ${binary}`, "--containerd-bin");
   if (config === undefined) return none("no configuration of containerd was found", "--containerd-config");
   if (!there(config)) return none(`there is no ${config}`, "--containerd-config");
-  const text = readFileSync(resolveOnHost(hostRoot, config, "follow"), "utf8");
-  const parsed = parseToml(text);
+  const file = readRegularFile(resolveOnHost(hostRoot, config, "follow"));
+  if (file.kind !== "content") {
+    return none(`${config} ${file.kind === "gone" ? "is missing" : file.reason}`, "--containerd-config");
+  }
+  const parsed = parseToml(file.text);
   if ("problem" in parsed) return none(`${config} is not valid TOML: ${parsed.problem}`, "--containerd-config");
   const { root: configured } = parsed.table;
   const rootInFile = typeof configured === "string" && configured !== "" ? configured : undefined;

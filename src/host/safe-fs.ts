@@ -144,6 +144,18 @@ const shared = Buffer.allocUnsafe(64 * 1024);
 
 /** The text of a small regular file. Never follows a link, never blocks on a FIFO, never reads more than maxBytes. */
 export function readRegularFile(path: string, maxBytes: number = MAX_FILE_BYTES): FileRead {
+  const file = readFileWith(path, maxBytes, (bytes) => bytes.toString("utf8"));
+  if (file.kind !== "content") return file;
+  const { content: text, size, modifiedAt } = file;
+  return { kind: "content", text, size, modifiedAt };
+}
+
+type ReadAs<T> =
+  | Exclude<FileRead, { kind: "content" }>
+  | { readonly kind: "content"; readonly content: T; readonly size: number; readonly modifiedAt: Date };
+
+/** The bytes are valid during the call of `decode` only: the buffer is shared. */
+function readFileWith<T>(path: string, maxBytes: number, decode: (bytes: Buffer) => T): ReadAs<T> {
   let fd: number;
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -151,12 +163,18 @@ export function readRegularFile(path: string, maxBytes: number = MAX_FILE_BYTES)
     return openError(path, error);
   }
   try {
-    return readOpenFile(fd, maxBytes);
+    return readOpenFile(fd, maxBytes, decode);
   } catch (error) {
     return openError(path, error);
   } finally {
     closeSync(fd);
   }
+}
+
+/** Like readRegularFile, with the bytes as they are; undefined if they cannot be read for any reason. */
+export function fileBytes(path: string, maxBytes: number): Buffer | undefined {
+  const file = readFileWith(path, maxBytes, (bytes) => Buffer.from(bytes));
+  return file.kind === "content" ? file.content : undefined;
 }
 
 /** Empty if it cannot be read for any reason. */
@@ -165,7 +183,7 @@ export function fileText(path: string, maxBytes?: number): string {
   return file.kind === "content" ? file.text : "";
 }
 
-function readOpenFile(fd: number, maxBytes: number): FileRead {
+function readOpenFile<T>(fd: number, maxBytes: number, decode: (bytes: Buffer) => T): ReadAs<T> {
   const stats = fstatSync(fd);
   if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };
   const { size, mtime: modifiedAt } = stats;
@@ -178,16 +196,21 @@ function readOpenFile(fd: number, maxBytes: number): FileRead {
     if (count === 0) break;
     length += count;
   }
-  return { kind: "content", text: buffer.toString("utf8", 0, length), size: length, modifiedAt };
+  return { kind: "content", content: decode(buffer.subarray(0, length)), size: length, modifiedAt };
 }
 
-function openError(path: string, error: unknown): FileRead {
+function openError(path: string, error: unknown): Exclude<FileRead, { kind: "content" }> {
   const code = errorLabel(error);
   if (code === "ENOENT") return { kind: "gone" };
   if (code === "ELOOP") return { kind: "notRegular", reason: "is a symlink" };
   if (code === "ENXIO") return { kind: "notRegular", reason: "is a socket or a device" };
   const stats = statsOf(path);
-  if (stats === undefined) return { kind: "gone" };
+  if (stats === undefined) {
+    const isHidden = code === "EACCES" || code === "EPERM";
+    return isHidden
+      ? { kind: "closed", reason: `could not be read (${code})`, size: 0, modifiedAt: new Date(0) }
+      : { kind: "gone" };
+  }
   if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };
   return { kind: "closed", reason: `could not be read (${code})`, size: stats.size, modifiedAt: stats.mtime };
 }

@@ -40,7 +40,11 @@ type Cluster = v.InferOutput<typeof ClusterSchema>;
 type User = v.InferOutput<typeof UserSchema>;
 
 /** The cluster and the user of a kubeconfig's current context. An error names each field that prevents its use. */
-export async function kubeconfigAccess(path: string, readText: ReadText): Promise<ApiAccess> {
+export async function kubeconfigAccess(
+  path: string,
+  readText: ReadText,
+  caller: Caller = { uid: process.geteuid?.(), env: process.env },
+): Promise<ApiAccess> {
   const file = readText(path);
   if (file.kind !== "text") {
     throw new KubeError(
@@ -56,6 +60,7 @@ export async function kubeconfigAccess(path: string, readText: ReadText): Promis
     throw unusable(path, server === "" ? "its cluster has no server" : `its server "${server}" is no http(s) address`);
   }
   const tls = readTls(cluster, user, where);
+  if (server.startsWith("https:") && tls.ca === undefined && !tls.insecure) refuseAddedTrust(caller, path);
   const token = readToken(user, where);
   const certificate =
     tls.cert === undefined ? undefined : readClientCertificate(tls.cert, `the client certificate of ${path}`);
@@ -132,6 +137,25 @@ function readTls(cluster: Cluster, user: User, where: Where): ApiTls {
   }
   const serverName = cluster["tls-server-name"] || undefined;
   return { insecure: cluster["insecure-skip-tls-verify"] ?? false, ca, cert, key, serverName };
+}
+
+/** Who runs this process, and the environment that it was started with. */
+export interface Caller {
+  readonly uid: number | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Without a CA of its own a connection trusts the engine's list and what these add to it. */
+const ADDS_TRUST = ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
+
+/** The caller of a program that runs as root, as through sudo, must not choose the servers that get root's token. */
+function refuseAddedTrust({ uid, env }: Caller, path: string): void {
+  const name = ADDS_TRUST.find((one) => env[one]);
+  if (uid !== 0 || name === undefined) return;
+  throw unusable(
+    path,
+    `its cluster names no certificate-authority, and ${name} in the environment would decide which servers are trusted; add the certificate-authority, or unset ${name}`,
+  );
 }
 
 type PemKey = "certificate-authority" | "client-certificate" | "client-key";

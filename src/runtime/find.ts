@@ -1,6 +1,8 @@
-import { readFileSync, type Stats, statSync } from "node:fs";
+import { existsSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { SOCKETS } from "../host/distributions.ts";
+import { resolveOnHost } from "../host/paths.ts";
+import { fileText, readRegularFile } from "../host/safe-fs.ts";
 import { errorCode } from "../host/source.ts";
 import { answersCri } from "./cri.ts";
 
@@ -175,10 +177,10 @@ export function configuredEndpoint({
   const ownCrictl = env["CRI_CONFIG_FILE"];
   const own = ownCrictl ? [{ file: ownCrictl, pattern: IN_CRICTL_CONFIG, inHost: false }] : [];
   for (const { file, pattern, inHost } of [...own, ...FILES.map((one) => ({ ...one, inHost: true }))]) {
-    const text = settingIn(inHost ? join(hostRoot, file) : file, pattern);
-    if (!text) continue;
-    const doubt = doubtOf(file, inHost);
-    return doubt === undefined ? { text, by: file, inHost } : { by: file, doubt };
+    const read = readConfig(resolveOnHost(inHost ? hostRoot : "/", file, "follow"), () => doubtOf(file, inHost));
+    if ("doubt" in read) return { by: file, doubt: read.doubt };
+    const text = pattern.exec(read.text)?.[1];
+    if (text) return { text, by: file, inHost };
   }
   return undefined;
 }
@@ -195,13 +197,30 @@ const FILES = [
   { file: "/var/lib/kubelet/config.yaml", pattern: IN_KUBELET_CONFIG },
 ];
 
+/** Such files have a few lines. */
+const MAX_CONFIG_BYTES = 256 * 1024;
+
+/** The owner comes first: another user's file is not opened, because it may never end, or change what is asked. */
+function readConfig(
+  path: string,
+  doubtOf: () => Doubt | undefined,
+): { readonly text: string } | { readonly doubt: Doubt } {
+  if (!existsSync(path)) return { text: "" };
+  const doubt = doubtOf();
+  if (doubt !== undefined) return { doubt };
+  const file = readRegularFile(path, MAX_CONFIG_BYTES);
+  if (file.kind === "content") return { text: file.text };
+  const isOdd = file.kind === "notRegular" || (file.kind === "closed" && file.size > MAX_CONFIG_BYTES);
+  // A file that may not be read is no configuration for us.
+  if (!isOdd) return { text: "" };
+  return {
+    doubt: { detail: `it ${file.reason}`, next: "Correct or remove it, or name the socket with --runtime-endpoint." },
+  };
+}
+
 /** Undefined if the file is missing or unreadable, or has no such setting. */
 export function settingIn(file: string, pattern: RegExp): string | undefined {
-  try {
-    return pattern.exec(readFileSync(file, "utf8"))?.[1];
-  } catch {
-    return undefined;
-  }
+  return pattern.exec(fileText(file, MAX_CONFIG_BYTES))?.[1];
 }
 
 /** A runtime endpoint as crictl and kubelet write it: `unix:///run/x.sock`, or just the path. */

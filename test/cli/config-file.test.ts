@@ -78,7 +78,9 @@ test("a requested file must exist and be a regular file", async () => {
   await expect(resolveSettings({ config: dir.join("none.yaml") }, { env: {} })).rejects.toThrow(
     /none\.yaml \(ENOENT\)/,
   );
-  await expect(resolveSettings({ config: dir.join("folder") }, { env: {} })).rejects.toThrow(/folder \(EISDIR\)/);
+  await expect(resolveSettings({ config: dir.join("folder") }, { env: {} })).rejects.toThrow(
+    /folder: it is a directory/,
+  );
 });
 
 test("reports the first of several errors, and how to list the others", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { makeAuthority } from "../../lab/stub-api/certificates.ts";
-import type { FileText, ReadText } from "../../src/kube/access.ts";
+import type { ApiAccess, FileText, ReadText } from "../../src/kube/access.ts";
 import { kubeconfigAccess } from "../../src/kube/kubeconfig.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "unghost-kubeconfig-"));
@@ -24,6 +24,11 @@ function filesOf(files: Readonly<Record<string, string | FileText>>): ReadText {
   };
 }
 
+/** Whatever the environment of this test run adds. */
+function accessOf(files: ReadText): Promise<ApiAccess> {
+  return kubeconfigAccess(PATH, files, { uid: 0, env: {} });
+}
+
 interface Parts {
   readonly cluster?: Readonly<Record<string, unknown>>;
   readonly user?: Readonly<Record<string, unknown>>;
@@ -42,6 +47,36 @@ function config({ cluster = {}, user = {}, rest = {} }: Parts = {}): string {
   });
 }
 
+describe("a kubeconfig without a CA", () => {
+  const file = filesOf({ [PATH]: config() });
+  const env = { SSL_CERT_FILE: "/home/user/ca.pem" };
+
+  test.each(["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"])(
+    "is refused for root if %s of the caller adds trust",
+    async (name) => {
+      const reading = kubeconfigAccess(PATH, file, { uid: 0, env: { [name]: "/home/user/ca.pem" } });
+
+      await expect(reading).rejects.toMatchObject({
+        kind: "unusable",
+        message: expect.stringMatching(new RegExp(`names no certificate-authority, and ${name} .*unset ${name}`)),
+      });
+    },
+  );
+
+  test.each([
+    ["no such variable", file, { uid: 0, env: { SSL_CERT_FILE: "" } }],
+    ["an ordinary user", file, { uid: 1000, env }],
+    ["plain http", filesOf({ [PATH]: config({ cluster: { server: "http://127.0.0.1:8001" } }) }), { uid: 0, env }],
+    [
+      "a CA",
+      filesOf({ [PATH]: config({ cluster: { "certificate-authority-data": base64(ca.cert) } }) }),
+      { uid: 0, env },
+    ],
+  ])("is used with %s", async (_what, files, caller) => {
+    expect((await kubeconfigAccess(PATH, files, caller)).from).toBe(PATH);
+  });
+});
+
 describe("a kubeconfig", () => {
   test("may have embedded certificates", async () => {
     const text = config({
@@ -49,7 +84,7 @@ describe("a kubeconfig", () => {
       user: { "client-certificate-data": base64(admin.cert), "client-key-data": base64(admin.key) },
     });
 
-    const access = await kubeconfigAccess(PATH, filesOf({ [PATH]: text }));
+    const access = await accessOf(filesOf({ [PATH]: text }));
 
     expect(access.server.href).toBe("https://10.0.0.1:6443/");
     expect(access.tls).toEqual({ ca: ca.cert, cert: admin.cert, key: admin.key, insecure: false });
@@ -84,7 +119,7 @@ users:
       "/var/lib/kubelet/pki/kubelet-client-current.pem": both,
     };
 
-    const access = await kubeconfigAccess(PATH, filesOf(files));
+    const access = await accessOf(filesOf(files));
 
     expect(access.tls).toEqual({ ca: ca.cert, cert: both, key: both, insecure: false });
     expect(access.certificate?.node).toBe("edge-7.lan");
@@ -96,7 +131,7 @@ users:
     ["neither", {}, {}, undefined],
     ["an empty token", { token: "" }, {}, undefined],
   ])("may have %s", async (_what, user, files, token) => {
-    const access = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ user }), ...files }));
+    const access = await accessOf(filesOf({ [PATH]: config({ user }), ...files }));
 
     expect(access.token).toBe(token);
   });
@@ -104,7 +139,7 @@ users:
   test("may disable verification, and expect another server name", async () => {
     const cluster = { "insecure-skip-tls-verify": true, "tls-server-name": "api.lab" };
 
-    const { tls } = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ cluster }) }));
+    const { tls } = await accessOf(filesOf({ [PATH]: config({ cluster }) }));
 
     expect(tls).toEqual({ insecure: true, serverName: "api.lab" });
   });
@@ -177,7 +212,7 @@ describe("an unusable kubeconfig reports the reason", () => {
       /is not a certificate/,
     ],
   ])("%s", async (_what, content, expected) => {
-    const reading = kubeconfigAccess(PATH, filesOf(content === undefined ? {} : { [PATH]: content }));
+    const reading = accessOf(filesOf(content === undefined ? {} : { [PATH]: content }));
 
     await expect(reading).rejects.toMatchObject({ kind: "unusable", message: expect.stringMatching(expected) });
   });

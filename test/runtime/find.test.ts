@@ -1,4 +1,5 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { startSimulated } from "../../lab/simulated/runtime.ts";
@@ -189,6 +190,34 @@ describe("paths that users other than root may change", () => {
       kind: "refused",
       message: expect.stringContaining("the endpoint in /etc/crictl.yaml is not used"),
     });
+  });
+
+  test("a file of another user is not opened, whatever it contains", async () => {
+    write("/etc/crictl.yaml", "timeout: 10\n");
+
+    expect(await find(doubting("/etc/crictl.yaml"))).toMatchObject({ kind: "refused", next: doubt.next });
+  });
+
+  test.each([
+    ["a pipe", (path: string) => execFileSync("mkfifo", [path]), /it is a pipe, socket or device/],
+    ["a sparse file of 2 GB", (path: string) => truncateSync(path, 2 ** 31), /it is larger than \d+ bytes/],
+  ])("%s where a configuration file belongs is refused without being read", async (_what, make, expected) => {
+    await serve(CONTAINERD);
+    write("/etc/crictl.yaml", "");
+    if (expected.source.includes("pipe")) rmSync(root.join("/etc/crictl.yaml"));
+    make(root.join("/etc/crictl.yaml"));
+
+    const found = await find();
+
+    expect(found).toMatchObject({ kind: "refused", message: expect.stringMatching(expected) });
+  });
+
+  test("a link in a configuration file's path is resolved on the node", async () => {
+    write("/opt/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    mkdirSync(root.join("/etc"), { recursive: true });
+    symlinkSync("/opt/crictl.yaml", root.join("/etc/crictl.yaml"));
+
+    expect(await find()).toMatchObject({ path: root.join("/run/crictl.sock"), reason: "/etc/crictl.yaml" });
   });
 
   test("a socket found by probing is not connected to", async () => {

@@ -1,7 +1,10 @@
 import { timingSafeEqual } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
+import { resolveOnHost } from "../../host/paths.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError } from "../../host/source.ts";
 
 export interface TlsFiles {
@@ -50,9 +53,12 @@ function changingFile(what: string, path: string) {
     // The identity is read first: a change in between is then read twice and never missed.
     read: async (): Promise<string> => {
       const before = await identity();
-      const content = await readFile(path, "utf8").catch(unreadable);
+      const file = readRegularFile(resolveOnHost("/", resolve(path), "follow"));
+      if (file.kind !== "content") {
+        throw new Error(`cannot read the ${what} ${path}: it ${file.kind === "gone" ? "is missing" : file.reason}.`);
+      }
       read = before;
-      return content;
+      return file.text;
     },
     hasChanged: async (): Promise<boolean> => (await identity()) !== read,
   };

@@ -1,6 +1,7 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { RUNTIME_UNITS, type RuntimeUnit, type RuntimeUnitName } from "../../host/distributions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { errorCode } from "../../host/source.ts";
 import { type Host, type RuntimeService, runtimeUnit, type ServiceManager } from "./hook.ts";
 
@@ -28,8 +29,9 @@ export function hostFiles(root: string): HostFiles {
       return found.isSymbolicLink() ? "link" : "other";
     },
     read: (path) => {
-      const place = followed(path);
-      return stats(place)?.isFile() ? unlessAbsent(() => readFileSync(place, "utf8"), undefined) : undefined;
+      const file = readRegularFile(followed(path));
+      if (file.kind === "closed") throw new Error(`${path} ${file.reason}`);
+      return file.kind === "content" ? file.text : undefined;
     },
     link: (path) => {
       const place = kept(path);

@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import * as v from "valibot";
-import { findHostRoot } from "../../host/paths.ts";
-import { errorCode } from "../../host/source.ts";
+import { findHostRoot, resolveOnHost } from "../../host/paths.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import type { ConfigFile } from "./file.ts";
 import { type Kind, quoted, SettingsError } from "./kinds.ts";
 import { environmentName, kebab, NODE, type NodeFlags, type Values, valuesOf } from "./table.ts";
@@ -50,17 +49,15 @@ export function configPath({ config }: Pick<NodeFlags, "config">, env: Env): str
 export async function readConfigFile(flags: Pick<NodeFlags, "config">, env: Env): Promise<ConfigFile | undefined> {
   const path = configPath(flags, env);
   const isRequested = (flags.config ?? env["UNGHOST_CONFIG"]) !== undefined;
-  let source: string;
-  try {
-    source = readFileSync(path, "utf8");
-  } catch (error) {
-    const code = errorCode(error);
-    if (!isRequested && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
-    throw new SettingsError(`cannot read the configuration file ${path} (${code ?? String(error)})`);
+  const file = readRegularFile(resolveOnHost("/", resolve(path), "follow"));
+  if (file.kind === "gone" && !isRequested) return undefined;
+  if (file.kind !== "content") {
+    const why = file.kind === "gone" ? " (ENOENT)" : `: it ${file.reason}`;
+    throw new SettingsError(`cannot read the configuration file ${path}${why}`);
   }
   // Loading the parser takes a tenth of a whole scan.
   const { parseConfig } = await import("./file.ts");
-  return parseConfig(path, source);
+  return parseConfig(path, file.text);
 }
 
 export type NodeKey = keyof typeof NODE;

@@ -1,8 +1,9 @@
-import { ftruncateSync, lstatSync, mkdirSync, readFileSync, readlinkSync, writeSync } from "node:fs";
+import { ftruncateSync, lstatSync, mkdirSync, readlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { parseStat } from "../../host/proc.ts";
-import { describeError, errorCode } from "../../host/source.ts";
+import { parseStat, procText, readProcFile } from "../../host/proc.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
+import { describeError } from "../../host/source.ts";
 import { parseJson } from "../../host/text.ts";
 import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
@@ -100,14 +101,13 @@ export async function liveRun(
   return { run: holder.run, pid: holder.pid, journal };
 }
 
+const MAX_HOLDER_BYTES = 64 * 1024;
+
 function readHolder(path: string): Holder | undefined {
-  try {
-    const parsed = v.safeParse(holderSchema, parseJson(readFileSync(path, "utf8")));
-    return parsed.success ? parsed.output : undefined;
-  } catch (thrown) {
-    if (errorCode(thrown) === "ENOENT") return undefined;
-    throw thrown;
-  }
+  const file = readRegularFile(path, MAX_HOLDER_BYTES);
+  if (file.kind === "closed") throw new Error(`${path} ${file.reason}`);
+  const parsed = v.safeParse(holderSchema, file.kind === "content" ? parseJson(file.text) : undefined);
+  return parsed.success ? parsed.output : undefined;
 }
 
 function holderWords(holder: Holder | undefined, own: ProcessIdentity): string {
@@ -160,7 +160,7 @@ export function ownIdentity(): ProcessIdentity {
   return {
     pid: process.pid,
     startedSecondsAfterBoot,
-    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    boot: procText("/proc/sys/kernel/random/boot_id").trim(),
     pidNamespace: readlinkSync("/proc/self/ns/pid"),
   };
 }
@@ -174,12 +174,8 @@ function stateOfProcess(other: ProcessIdentity, own: ProcessIdentity): "alive" |
 
 /** Undefined for a process that is gone, or a zombie, which cannot do anything any more. */
 function startOf(pid: number): number | undefined {
-  try {
-    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
-    return stat?.state === "Z" || stat?.state === "X" ? undefined : stat?.startedSecondsAfterBoot;
-  } catch (thrown) {
-    const code = errorCode(thrown);
-    if (code === "ENOENT" || code === "ESRCH") return undefined;
-    throw thrown;
-  }
+  const read = readProcFile(`/proc/${pid}/stat`);
+  if (read.kind === "denied" || read.kind === "unreadable") throw new Error(`/proc/${pid}/stat cannot be read`);
+  const stat = read.kind === "content" ? parseStat(read.text) : undefined;
+  return stat?.state === "Z" || stat?.state === "X" ? undefined : stat?.startedSecondsAfterBoot;
 }

@@ -1,11 +1,11 @@
-import { constants, readFileSync, statSync } from "node:fs";
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
-import { readRegularFile } from "../../host/safe-fs.ts";
+import { fileBytes, readRegularFile } from "../../host/safe-fs.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { parseJson } from "../../host/text.ts";
 import {
@@ -180,9 +180,8 @@ const MAX_BINARY_BYTES = 256 * 1024 * 1024;
  */
 function multusMajor(candidates: readonly string[]): number | undefined {
   for (const path of candidates) {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    if (stats === undefined || !stats.isFile() || stats.size > MAX_BINARY_BYTES) continue;
-    return majorIn(readFileSync(path));
+    const binary = fileBytes(path, MAX_BINARY_BYTES);
+    if (binary !== undefined) return majorIn(binary);
   }
   return undefined;
 }

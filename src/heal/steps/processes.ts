@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { StepOf } from "../../evidence/step.ts";
 import { mapLimited } from "../../host/concurrency.ts";
 import { pollUntil } from "../../host/poll.ts";
-import { parseStat } from "../../host/proc.ts";
+import { parseStat, procText } from "../../host/proc.ts";
 import { errorCode, valueOr } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
@@ -150,9 +149,9 @@ function signalProcess(
   hostRoot: string,
 ): void {
   if (pid <= 1 || comparePidNamespace(hostRoot).kind !== "own") return;
+  // In our own /proc: its pids are the ones for kill(2).
+  const stat = parseStat(procText(`/proc/${pid}/stat`));
   try {
-    // In our own /proc: its pids are the ones for kill(2).
-    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
     if (stat?.startedSecondsAfterBoot === startedSecondsAfterBoot) process.kill(pid, signal);
   } catch (error) {
     // It exited in between, which is the goal.
