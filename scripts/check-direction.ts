@@ -113,7 +113,7 @@ for (const [pair, there] of betweenSiblings) {
 const CHANGES_FILES =
   /^(?:writeFile|appendFile|rename|unlink|rm|rmdir|mkdir|mkdtemp|chmod|lchmod|chown|lchown|utimes|lutimes|symlink|link|copyFile|cp|truncate|ftruncate)(?:Sync)?$/;
 const CHANGES_NODE =
-  /\.(?:stopPodSandbox|removePodSandbox|runPodSandbox|startContainer|stopContainer|removeContainer|createContainer|deleteContainer|deleteSandbox|deleteLease)\(|\bprocess\.kill\(|\bapi\.(?:create|patch|replace|delete)\(|\bdeletePod\(/;
+  /\.(?:stopPodSandbox|removePodSandbox|runPodSandbox|startContainer|stopContainer|removeContainer|createContainer|deleteContainer|deleteSandbox|deleteLease)\(|\bprocess\.kill\(|\bapi\.(?:create|patch|apply|replace|delete)\(|\bdeletePod\(/;
 /** What heal/ changes a node with: its steps, and the move to quarantine. */
 const TOOLS_OF_HEAL = /^src\/heal\/(?:steps\/|quarantine\/(?:quarantine|move-away)\.ts$|run-)/;
 /** Why these may change what they change. None of it is a sandbox, its files, its processes or its records. */
@@ -128,6 +128,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/doctor/sources.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],
+  ["src/kube/ghost-report.ts", "the GhostReport of its own node, for the exporters"],
 ];
 const IMPORT_OF_FS = /\{([^{}]*)\}\s*(?:from|= await import\()\s*"node:fs(?:\/promises)?"/g;
 const ALL_OF_FS = /import (?:\w+|\* as \w+)(?:, [^"]*)? from "(?:node:)?fs(?:\/promises)?"/;

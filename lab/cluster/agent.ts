@@ -11,11 +11,12 @@ import { kubeconfig } from "./kubeconfig.ts";
 export const AGENT_KUBECONFIG = "/etc/unghost/kubeconfig";
 const AGENT_CONFIG = "/etc/unghost/agent.yaml";
 export const AGENT_LOG = "/var/log/unghost-agent.log";
-const RBAC = ["agent.yaml", "healing.yaml", "own-node-only.yaml"];
+const RBAC = ["agent.yaml", "healing.yaml", "own-node-only.yaml"].map((file) => `rbac/${file}`);
+const CRDS = ["helm/unghost/files/crds/ghostreports.yaml"];
 
-/** The roles and the admission policy of deploy/rbac in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
+/** The custom resources, the roles and the admission policy of deploy/ in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
 export async function admitAgents(cluster: Cluster): Promise<void> {
-  const manifests = RBAC.map((file) => readFileSync(join(checkoutDir() ?? ".", "deploy/rbac", file), "utf8"));
+  const manifests = [...CRDS, ...RBAC].map((file) => readFileSync(join(checkoutDir() ?? ".", "deploy", file), "utf8"));
   await cluster.apply(manifests.join("\n---\n"));
   for (const node of cluster.nodes) {
     // Bound to the node, like the token of a DaemonSet's pod: the admission policy allows writes only there.

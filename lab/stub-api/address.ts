@@ -42,6 +42,7 @@ const KINDS: Readonly<Record<string, string>> = {
   leases: "Lease",
   volumeattachments: "VolumeAttachment",
   csinodes: "CSINode",
+  ghostreports: "GhostReport",
 };
 
 export function kindOf({ resource, group }: Address): { readonly kind: string; readonly apiVersion: string } {

@@ -5,7 +5,14 @@ export function patched(object: unknown, patch: unknown, contentType: string): u
   if (contentType.startsWith("application/merge-patch+json")) return merged(object, patch, () => undefined);
   if (contentType.startsWith("application/strategic-merge-patch+json")) return merged(object, patch, mergeKey);
   if (contentType.startsWith("application/json-patch+json")) return operated(object, patch);
+  // Server-side apply by one manager, who owns all of the status.
+  if (contentType.startsWith("application/apply-patch+yaml"))
+    return merged(withoutStatus(object), patch, () => undefined);
   return "unknown type";
+}
+
+function withoutStatus(object: unknown): unknown {
+  return isRecord(object) ? { ...object, status: undefined } : object;
 }
 
 /** Lists whose entries have a key are merged by it; all others are replaced. */

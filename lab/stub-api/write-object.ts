@@ -65,14 +65,19 @@ export function replace(store: Store, address: Address, body: unknown): Written 
 
 export function patch(store: Store, address: Address, body: unknown, contentType: string): Written | Refusal {
   const before = store.get(address.path);
-  if (before === undefined) return missing(address);
+  const isApply = contentType.startsWith("application/apply-patch+yaml");
+  if (before === undefined) {
+    if (!isApply || address.isStatus) return missing(address);
+    const list = { ...address, path: address.path.slice(0, address.path.lastIndexOf("/")) };
+    return create(store, list, body);
+  }
   const after = patched(before, body, contentType);
   if (after === "unknown type") return { code: 415, reason: "UnsupportedMediaType", message: contentType };
   if (!isApiObject(after)) return invalid("the server rejected our request due to an error in our request");
   return update(store, address, before, after);
 }
 
-const WITH_STATUS = ["pods", "nodes", "namespaces", "volumeattachments"];
+const WITH_STATUS = ["pods", "nodes", "namespaces", "volumeattachments", "ghostreports"];
 
 function update(store: Store, address: Address, before: ApiObject, wanted: ApiObject): Written | Refusal {
   const { resourceVersion, uid } = wanted.metadata;

@@ -33,6 +33,10 @@ export interface ApiLimits {
 }
 
 const JSON_TYPE = "application/json";
+/** Server-side apply. JSON is YAML. */
+const APPLY_TYPE = "application/apply-patch+yaml";
+/** Other fields of an object belong to others; those that unghost applies are its own, also if another manager wrote them before. */
+const AS_OWNER = "?fieldManager=unghost&force=true";
 
 export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits) {
   const connection = connect(access, maxBytes);
@@ -75,6 +79,8 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits) {
     create: (path: string, body: unknown) => write("POST", path, body),
     replace: (path: string, body: unknown) => write("PUT", path, body),
     patch: (path: string, body: unknown, kind: PatchKind) => write("PATCH", path, body, PATCH_TYPES[kind]),
+    /** Creates the object, or makes its fields those of the body. */
+    apply: (path: string, body: unknown) => write("PATCH", `${path}${AS_OWNER}`, body, APPLY_TYPE),
     delete: (path: string, options: unknown) => write("DELETE", path, options),
     watch,
     close: () => connection.close(),

@@ -21,6 +21,7 @@ async function controlPlane(): Promise<ControlPlane> {
 const deployed = ["agent.yaml", "healing.yaml"]
   .map((name) => readFileSync(`deploy/rbac/${name}`, "utf8"))
   .join("\n---\n");
+const crd = readFileSync("deploy/helm/unghost/files/crds/ghostreports.yaml", "utf8");
 const policy = readFileSync("deploy/rbac/own-node-only.yaml", "utf8");
 
 function pod(namespace: string, name: string, nodeName: string | undefined, serviceAccountName = "default"): object {
@@ -60,7 +61,10 @@ const forKubectl: readonly object[] = [
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
     metadata: { name: "for-kubectl" },
-    rules: [{ apiGroups: [""], resources: ["nodes/status", "events"], verbs: ["get"] }],
+    rules: [
+      { apiGroups: [""], resources: ["nodes/status", "events"], verbs: ["get"] },
+      { apiGroups: ["unghost.dev"], resources: ["ghostreports/status"], verbs: ["get"] },
+    ],
   },
   {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -72,6 +76,27 @@ const forKubectl: readonly object[] = [
 ];
 
 const DRY = "--dry-run=server";
+const report = (name: string, more: object = {}): object => ({
+  apiVersion: "unghost.dev/v1alpha1",
+  kind: "GhostReport",
+  metadata: { name },
+  ...more,
+});
+const node = (name: string) => ({ apiVersion: "v1", kind: "Node", name, uid: "00000000-0000-0000-0000-000000000000" });
+const REPORTED = {
+  verdict: "healthy",
+  observedAt: "2026-03-01T12:00:00Z",
+  agentVersion: "0.1.0",
+  totals: { findings: 0, blockedPods: 0 },
+  truncated: false,
+};
+/** By the same request as the agent's. */
+const applyReport = (name: string, more: object, ...flags: readonly string[]): Attempt => ({
+  args: ["apply", "--server-side", "--force-conflicts", "--field-manager=unghost", "-f", "-", DRY, ...flags],
+  object: report(name, more),
+});
+const applyStatus = (name: string, status: object = {}) =>
+  applyReport(name, { status: { ...REPORTED, ...status } }, "--subresource=status");
 const OWN_CONDITION = { type: "GhostSandboxes", status: "True" };
 const patchStatus = (name: string, patch: object, type: "strategic" | "merge" | "json" = "strategic") => [
   "patch",
@@ -103,6 +128,9 @@ const ALLOWED: Readonly<Record<string, Attempt>> = {
   "an event of its own": write("create", event("own", OWN)),
   "an event of its own about a pod": write("create", event("own-pod", OWN, aboutPod("on-a"))),
   "an event of its own, counted again": { args: patchEvent("by-a", { count: 2 }) },
+  "its own report": applyReport(OWN, { metadata: { name: OWN, ownerReferences: [node(OWN)] } }),
+  "the status of its own report": applyStatus(OWN),
+  "its own report, deleted": { args: ["delete", "ghostreport", OWN, DRY] },
   "its own condition, removed": {
     args: patchStatus(OWN, { status: { conditions: [{ type: "GhostSandboxes", $patch: "delete" }] } }),
   },
@@ -116,6 +144,10 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
   "a slot that another holds, given back": write("replace", lease("held-by-b")),
   "a slot handed to another": write("replace", lease("held-by-a", OTHER)),
   "an event as another": write("create", event("other", OTHER)),
+  "another node's report": applyReport(OTHER, {}),
+  "a report of no node": applyReport("node-c", {}),
+  "the status of another node's report": applyStatus(OTHER),
+  "another node's report, deleted": { args: ["delete", "ghostreport", OTHER, DRY] },
 };
 
 const ready = (status: string) => ({ type: "Ready", status, reason: "KubeletReady", message: "" });
@@ -142,6 +174,10 @@ const BEYOND: Readonly<Record<string, Attempt>> = {
   "an owner reference": metadata({
     ownerReferences: [{ apiVersion: "v1", kind: "Node", name: OTHER, uid: "00000000-0000-0000-0000-000000000000" }],
   }),
+  "a label on its report": applyReport(OWN, { metadata: { name: OWN, labels: { a: "b" } } }),
+  "an annotation on its report": applyReport(OWN, { metadata: { name: OWN, annotations: { a: "b" } } }),
+  "a finalizer on its report": applyReport(OWN, { metadata: { name: OWN, finalizers: ["example.com/hold"] } }),
+  "another owner of its report": applyReport(OWN, { metadata: { name: OWN, ownerReferences: [node(OTHER)] } }),
   "an address": status({ addresses: [{ type: "InternalIP", address: "192.0.2.7" }] }),
   "the capacity": status({ capacity: { "example.com/gpu": "8" } }),
   "the allocatable": status({ allocatable: { cpu: "64" } }),
@@ -208,6 +244,8 @@ test(
     const hasAccount = (namespace: string) => () =>
       kubectl(["get", "serviceaccount", "default", `--namespace=${namespace}`]).catch(() => undefined);
     await apply(deployed);
+    await apply(crd);
+    await kubectl(["wait", "--for=condition=Established", "crd/ghostreports.unghost.dev", "--timeout=60s"]);
     const given = { labels: { given: "1" }, annotations: { given: "1" } };
     await apply([OWN, OTHER].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name, ...given } })));
     for (const name of [OWN, OTHER])
@@ -223,6 +261,8 @@ test(
       pod("default", "unscheduled", undefined),
       lease("held-by-a", OWN),
       lease("held-by-b", OTHER),
+      report(OWN),
+      report(OTHER),
       event("by-a", OWN),
       event("by-kubelet", OWN, { source: { component: "kubelet", host: OWN }, reportingComponent: "kubelet" }),
     ]);

@@ -8,6 +8,7 @@ export function fakeApi(answers: Partial<Api>): Api {
     create: refuse("POST"),
     replace: refuse("PUT"),
     patch: refuse("PATCH"),
+    apply: refuse("PATCH"),
     delete: refuse("DELETE"),
     watch: (path) => {
       throw new Error(`unexpected watch of ${path}`);

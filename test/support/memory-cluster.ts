@@ -47,6 +47,7 @@ export function memoryCluster(): MemoryCluster {
     create: (path, body) => ask("POST", path, body),
     replace: (path, body) => ask("PUT", path, body),
     patch: (path, body, kind) => ask("PATCH", path, body, TYPES[kind]),
+    apply: (path, body) => ask("PATCH", path, body, "application/apply-patch+yaml"),
     delete: (path, body) => ask("DELETE", path, body),
     watch: (path) => {
       throw new Error(`unexpected watch of ${path}`);

@@ -104,6 +104,6 @@ export async function deleteCondition(api: Api, node: string): Promise<void> {
   await patchCondition(api, node, { $patch: "delete" });
 }
 
-function nodePath(node: string): string {
+export function nodePath(node: string): string {
   return `/api/v1/nodes/${encodeURIComponent(node)}`;
 }

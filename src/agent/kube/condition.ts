@@ -1,6 +1,6 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
-import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
+import type { NodeReport, ReportedFinding, ReportedPending } from "../../report/node-report.ts";
 import { podWords } from "../../report/pending.ts";
 import { count } from "../../report/words.ts";
 import type { AgentState, ScanState, Sighting } from "../state/state.ts";
@@ -53,7 +53,7 @@ function assess(state: AgentState, { endedAtMs, report }: ScanState, nowMs: numb
     const message = `The last scan could not determine whether there are ghosts${why}`;
     return { status: "Unknown", reason: "NodeUnreadable", message };
   }
-  const message = ["No ghost sandbox on this node", heldWords(state)].filter((part) => part !== undefined).join("; ");
+  const message = ["No ghost sandbox on this node", pausedWords(state)].filter((part) => part !== undefined).join("; ");
   return { status: "False", reason: "NoGhostSandboxes", message };
 }
 
@@ -71,7 +71,7 @@ function badMessage(state: AgentState): string {
     `${count(sightings.length, "ghost")}: ${byClass(sightings)}`,
     worst(sightings),
     givenUpWords(sightings),
-    heldWords(state),
+    pausedWords(state),
     pendingWords(state.scan?.report),
   ];
   return parts.filter((part) => part !== undefined).join("; ");
@@ -117,14 +117,23 @@ export function byClass(found: readonly { readonly finding: { readonly class: st
 
 const SEVERITIES = ["critical", "warning", "info"];
 
+/** One that blocks something is worse than one that does not. */
+function rankOf({ severity, blocks }: ReportedFinding): number {
+  return SEVERITIES.indexOf(severity) + (blocks.length === 0 ? SEVERITIES.length : 0);
+}
+
+/** The worst first; among equals by id, because the runtime's list has no stable order. */
+export function bySeverity(one: ReportedFinding, other: ReportedFinding): number {
+  return rankOf(one) - rankOf(other) || (one.id < other.id ? -1 : 1);
+}
+
 /** What the worst finding blocks, or else its pod; among equals the first by name. */
 function worst(sightings: readonly Sighting[]): string | undefined {
   const named = sightings.flatMap(({ finding }) => {
     const [blocked] = finding.blocks;
     const { pod } = finding.subject;
     const words = blocked === undefined ? pod && `such as ${podWords(pod)}` : `blocked: ${blocked}`;
-    const rank = SEVERITIES.indexOf(finding.severity) + (blocked === undefined ? SEVERITIES.length : 0);
-    return words === undefined ? [] : [{ words, rank }];
+    return words === undefined ? [] : [{ words, rank: rankOf(finding) }];
   });
   const [first] = named.toSorted((one, other) => one.rank - other.rank || (one.words < other.words ? -1 : 1));
   return first?.words;
@@ -140,7 +149,7 @@ function isGivenUp({ standing }: Sighting): boolean {
   return standing.kind === "given-up";
 }
 
-function heldWords({ breaker, pauseReason }: AgentState): string | undefined {
+export function pausedWords({ breaker, pauseReason }: AgentState): string | undefined {
   if (breaker.open) return `nothing is healed: ${breaker.message ?? "the fleet's breaker is open"}`;
   if (pauseReason === undefined) return undefined;
   // The nodes that are healing change every second.

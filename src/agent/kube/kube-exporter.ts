@@ -6,21 +6,28 @@ import type { Watched } from "../state/store.ts";
 import { conditionOf } from "./condition.ts";
 import { conditionPublisher, type Publisher } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";
+import { ghostReportOf } from "./ghost-report.ts";
+import { reportPublisher } from "./report-publisher.ts";
 
 /** Often enough to notice that scans have stopped. */
 const LONGEST_SLEEP_MS = 60_000;
 const REQUEST_MS = 5000;
 
 /**
- * Shows the agent's state to the cluster: the node's condition, and events. It only listens; whatever the API does, the
+ * Shows the agent's state to the cluster: the node's condition, its GhostReport, and events. It only listens; whatever the API does, the
  * loop that heals neither waits for it nor is affected by it.
  */
 export function openKubeExporter(options: ClusterUse & { readonly watched: Watched }): { close(): Promise<void> } {
   const { watched, timing, warn } = options;
   const wanted = () => conditionOf(watched.state(), timing.clock());
+  const wantedReport = () => {
+    const condition = wanted();
+    return condition && ghostReportOf(watched.state(), condition);
+  };
   const events = eventRecorder(options);
   const publishers = [
     retried("publishing the node condition", conditionPublisher(options, wanted), options),
+    retried("writing the GhostReport", reportPublisher(options, wantedReport), options),
     retried("writing events", events, options),
   ];
   let isOurs = false;
@@ -40,7 +47,7 @@ export function openKubeExporter(options: ClusterUse & { readonly watched: Watch
   async function writeDue(): Promise<number> {
     if (!isProven()) return LONGEST_SLEEP_MS;
     try {
-      for (const { dueMs, write } of publishers) if (dueMs() <= timing.clock()) await write();
+      for (const { dueMs, write } of publishers) if (!ended && dueMs() <= timing.clock()) await write();
       return Math.min(...publishers.map(({ dueMs }) => dueMs())) - timing.clock();
     } catch (error) {
       warn("publishing this node's state failed", describeError(error));

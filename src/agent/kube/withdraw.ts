@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
+import { property } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
 import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
-import { KubeError, orKubeError } from "../../kube/errors.ts";
+import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
+import { deleteGhostReport, GHOST_REPORTS } from "../../kube/ghost-report.ts";
 import { listAll } from "../../kube/list.ts";
 import { isSameMachine } from "../../node/machine.ts";
 import { COUNTS_LEASE, NodeSchema } from "../limits/breaker.ts";
@@ -20,8 +22,8 @@ const POLL_MS = 500;
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
 
 /**
- * Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. `agents` in
- * the result were still running after the timeout.
+ * Removes what agents have published in the cluster: the condition of every node, the fleet's leases and the
+ * GhostReports. `agents` in the result were still running after the timeout.
  */
 export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions) {
   const agents = await waitForAgents(api, namespace, waitMs);
@@ -33,7 +35,14 @@ export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions)
     .map(({ metadata }) => metadata.name)
     .filter((name) => name === COUNTS_LEASE || /^unghost-heal-\d+$/.test(name));
   for (const lease of leases) await api.delete(`${path}/${lease}`, {});
-  return { nodes, leases, agents };
+  const reports = await unlessMissing(api.delete(GHOST_REPORTS, {}));
+  return { nodes, leases, agents, reports: countItems(reports) };
+}
+
+/** The answer to the deletion of a collection is the deleted objects. */
+function countItems(list: unknown): number {
+  const items = property(list, "items");
+  return Array.isArray(items) ? items.length : 0;
 }
 
 async function waitForAgents(api: Api, namespace: string, waitMs: number): Promise<readonly string[]> {
@@ -61,9 +70,21 @@ export async function findCondition({ openCluster, name, hostRoot }: OwnNode): P
   return node.condition !== undefined && isSameMachine(hostRoot, node) ? "there" : "gone";
 }
 
+/** Removes the node's GhostReport as well, which never exists without the condition. */
 export async function removeCondition({ openCluster, name }: OwnNode): Promise<KubeError | undefined> {
-  const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => deleteCondition(api, name)));
+  const outcome = await orKubeError(
+    withApi(openCluster, REQUEST_MS, async (api) => {
+      // Not with the node's own kubelet credentials, which never wrote one.
+      const report = await orKubeError(deleteGhostReport(api, name));
+      if (report instanceof KubeError && !isNoReport(report)) throw report;
+      await deleteCondition(api, name);
+    }),
+  );
   return outcome instanceof KubeError ? outcome : undefined;
+}
+
+function isNoReport({ kind }: KubeError): boolean {
+  return kind === "not-found" || kind === "forbidden";
 }
 
 /** A machine without credentials, or that is not a node of the cluster, has nothing to remove. */

@@ -25,7 +25,7 @@ describe("agent role", () => {
 
     expect(cluster.requests.filter((request) => !isAllowed(request))).toEqual([]);
     expect(new Set(cluster.requests.map((request) => request.split(" ")[0]))).toEqual(
-      new Set(["GET", "POST", "PUT", "PATCH"]),
+      new Set(["GET", "POST", "PUT", "PATCH", "DELETE"]),
     );
   });
 

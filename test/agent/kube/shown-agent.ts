@@ -1,12 +1,15 @@
+import * as v from "valibot";
 import { openKubeExporter } from "../../../src/agent/kube/kube-exporter.ts";
 import type { AgentState, Sighting } from "../../../src/agent/state/state.ts";
 import { openStore, type Store } from "../../../src/agent/state/store.ts";
+import { GHOST_REPORTS, type GhostReport, GhostReportSchema } from "../../../src/kube/ghost-report.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
 import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
 import { type VirtualTime, virtualTime } from "../../support/virtual-time.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 
 export const NODE = "/api/v1/nodes/n1";
+export const REPORT = `${GHOST_REPORTS}/n1`;
 
 /** An agent's state, and its cluster, in virtual time. */
 export interface ShownAgent {
@@ -22,8 +25,10 @@ export interface ShownAgent {
   readonly condition: () => Record<string, string> | undefined;
   /** Events in the cluster, by reason and object. */
   readonly events: () => readonly Record<string, unknown>[];
-  /** Requests that change something, since the last call. */
+  /** Requests that change something, since the last call; without those of the GhostReport. */
   readonly writes: () => readonly string[];
+  /** The GhostReport in the cluster. */
+  readonly report: () => GhostReport | undefined;
 }
 
 const KUBELETS_OWN = {
@@ -38,7 +43,7 @@ export function shownAgent(): ShownAgent {
   const cluster = memoryCluster();
   const store = openStore(freshState());
   const warnings: string[] = [];
-  cluster.store.put(NODE, { metadata: { name: "n1" }, status: { conditions: [KUBELETS_OWN] } });
+  cluster.store.put(NODE, { metadata: { name: "n1", uid: "u-1" }, status: { conditions: [KUBELETS_OWN] } });
   cluster.store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
 
   return {
@@ -71,7 +76,11 @@ export function shownAgent(): ShownAgent {
         .map(([, object]) => object),
     writes: () => {
       const all = cluster.requests.splice(0);
-      return all.filter((request) => !request.startsWith("GET"));
+      return all.filter((request) => !request.startsWith("GET") && !request.includes("/ghostreports/"));
+    },
+    report: () => {
+      const object = cluster.store.get(REPORT);
+      return object === undefined ? undefined : v.parse(GhostReportSchema, object);
     },
   };
 }
