@@ -3,7 +3,7 @@ import type { Detected, Finding } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { CniFacts, ScratchFile } from "../node/types/cni.ts";
 import type { Runtime } from "../node/types/runtime.ts";
-import type { MetadataFile, OfflineFacts, StoredContainer } from "../node/types/snapshot.ts";
+import type { MetadataFile, OfflineFacts, Snapshot, StoredContainer } from "../node/types/snapshot.ts";
 
 /** The effect on the node, by the letter of the codes; in the order of the catalogue. */
 export const CATEGORIES = {
@@ -59,6 +59,8 @@ export interface ClassDefinition {
   readonly prevention?: (runtime: Pick<Runtime, "name" | "version">) => string | undefined;
   /** Pure: the detections of this class on the node. Absent if a snapshot cannot show it. */
   readonly detect?: Detect;
+  /** Why this snapshot cannot show it, although it may be there. Asked for by name, it is then unknown. */
+  readonly unread?: (snapshot: Snapshot) => string | undefined;
   /** Pure: what only the findings of the other classes show. */
   readonly detectAmong?: (findings: readonly Classified[], view: NodeView) => readonly Detected[];
   /** Pure: what the runtime's database shows while the runtime does not run. */

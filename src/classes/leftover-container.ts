@@ -34,6 +34,10 @@ export const leftoverContainer: ClassDefinition = {
     "It may be the live copy, and stopping it may lose data. Two copies of one container on one volume lose data too.",
   links: ["containerd/containerd#7247", "kubernetes/kubernetes#134075"],
   detect,
+  unread: ({ kubernetes }) =>
+    kubernetes.source === "none"
+      ? (kubernetes.error ?? "neither an API server nor kubelet's directories were read")
+      : undefined,
   countedAs: "leftoverContainers",
 };
 

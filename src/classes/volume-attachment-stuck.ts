@@ -2,7 +2,7 @@ import { type Detected, namedPods } from "../evidence/finding.ts";
 import { isHeldInCluster } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
-import type { Holder, KnownPod, UnattachedVolume } from "../node/types/snapshot.ts";
+import type { Holder, KnownPod, Snapshot, UnattachedVolume } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const volumeAttachmentStuck: ClassDefinition = {
@@ -120,8 +120,14 @@ export const volumeAttachmentStuck: ClassDefinition = {
     "harvester/harvester#5040",
   ],
   detect,
+  unread,
   countedAs: "volumeAttachmentsStuck",
 };
+
+function unread({ kubernetes }: Snapshot): string | undefined {
+  if (kubernetes.source === "api") return kubernetes.unattachedUnread;
+  return kubernetes.error ?? "no API server was asked";
+}
 
 function detect(view: NodeView): readonly Detected[] {
   const { kubernetes, observedAt } = view.snapshot;

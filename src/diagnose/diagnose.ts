@@ -107,7 +107,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     withoutDeletedPods(finding, view),
   );
   return {
-    verdict: verdictOf(snapshot, findings, pending),
+    verdict: verdictOf(view, findings, pending),
     findings: [...chained, ...amongFindings(chained, view)],
     pending,
     podCreation: podCreationOn(view, pending, findings),

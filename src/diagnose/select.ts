@@ -95,7 +95,7 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
     dead: diagnosis.dead.filter(
       ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
     ),
-    verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
+    verdict: verdictOf(diagnosis.view, [...found, ...alsoBlocking], pending),
   };
 }
 

@@ -4,12 +4,16 @@ import { isCreation, isFailing, type Pending, type PodCreation } from "../eviden
 import { deletionOf } from "../evidence/pod-presence.ts";
 import { callReports } from "../evidence/reports.ts";
 import { creationProgress, lastCreated } from "../evidence/sandbox-creations.ts";
-import type { NodeView } from "../evidence/view.ts";
+import type { DiagnosisPolicy, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { RuntimeCondition } from "../node/types/runtime.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 
-export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
+export function verdictOf(
+  { snapshot, policy }: Pick<NodeView, "snapshot" | "policy">,
+  findings: readonly Finding[],
+  pending: readonly Pending[],
+): Verdict {
   if (findings.length > 0) return "ghosts";
   // Only Status hangs: no other error is reported, and its answer is unknown.
   if (pending.some((one) => isFailing(one) && one.reason !== "runtime-status-hanging")) return "degraded";
@@ -21,7 +25,19 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
   const isTaskUnread =
     valueOr(snapshot.containerd, undefined)?.tasks.some(({ status }) => status === "unanswered") === true;
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
-  return isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
+  const isUnread = isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread;
+  return isUnread || unreadClasses(snapshot, policy).length > 0 ? "unknown" : "healthy";
+}
+
+/** The classes of --only that this snapshot cannot show. Without --only each of them is one of many, and a problem is enough. */
+export function unreadClasses(
+  snapshot: Snapshot,
+  { only }: Pick<DiagnosisPolicy, "only">,
+): readonly { readonly id: string; readonly why: string }[] {
+  return only.flatMap((id) => {
+    const why = classById(id)?.unread?.(snapshot);
+    return why === undefined ? [] : [{ id, why }];
+  });
 }
 
 /** Can this node create a pod? Answered from the last creation, the last failure, what is pending and what was found. */

@@ -114,7 +114,7 @@ async function healInRounds(
   const results: ActionResult[] = [];
   const amend = (diagnosis: Diagnosis, snapshot: Snapshot): Diagnosis => {
     const isHealed = results.some(({ outcome }) => outcome === "healed");
-    return withUnhealed(isHealed ? withoutHistory(diagnosis, snapshot, startedAt) : diagnosis, results, snapshot);
+    return withUnhealed(isHealed ? withoutHistory(diagnosis, startedAt) : diagnosis, results, snapshot);
   };
   let { plan, snapshot } = first;
   for (let round = 1; ; round++) {
@@ -146,7 +146,7 @@ function whatIsDone({ lane, steps }: PlannedAction): string {
  * A failure that was reported before the heal, of an attempt that is over, is no evidence about the next attempt, which
  * kubelet makes within seconds. It stays listed as pending, and does not affect the verdict.
  */
-function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Date): Diagnosis {
+function withoutHistory(diagnosis: Diagnosis, startedAt: Date): Diagnosis {
   if (diagnosis.verdict !== "degraded") return diagnosis;
   const current = diagnosis.pending.filter(
     ({ waitsFor, reported }) =>
@@ -156,7 +156,7 @@ function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Dat
       // The runtime reports the end of the attempt that the heal ended.
       reported.some(({ by, at }) => by !== "runtime" && (at === undefined || at >= startedAt)),
   );
-  return { ...diagnosis, verdict: verdictOf(snapshot, diagnosis.findings, current) };
+  return { ...diagnosis, verdict: verdictOf(diagnosis.view, diagnosis.findings, current) };
 }
 
 /**

@@ -5,7 +5,7 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { FileText, ReadText } from "./access.ts";
 import type { Api } from "./api.ts";
-import { KubeError } from "./errors.ts";
+import { KubeError, orKubeError, unlessError } from "./errors.ts";
 import { type CredentialsPlace, findCredentials } from "./kubeconfig.ts";
 
 export interface ClusterPlaces {
@@ -44,6 +44,15 @@ export function credentialsForKubelet(
   if (path !== undefined) return { credentials: { kind: "kubelet", path }, readText: readProvenBelow(root) };
   const found = clusterCredentials({ root, env, kubeconfig: undefined });
   return found?.credentials.kind === "service-account" ? found : undefined;
+}
+
+/** The node's name in the certificate of this machine's kubelet; undefined if that is not readable, or is no proof. */
+export async function nodeOfKubelet(root: string): Promise<string | undefined> {
+  const path = KUBELET_KUBECONFIGS.find((place) => existsSync(resolveOnHost(root, place, "follow")));
+  if (path === undefined) return undefined;
+  const { kubeconfigAccess } = await import("./kubeconfig.ts");
+  const access = await orKubeError(kubeconfigAccess(path, readProvenBelow(root)));
+  return unlessError(access)?.certificate?.node;
 }
 
 /**

@@ -23,6 +23,8 @@ export interface ClusterFacts {
   readonly events?: readonly PodEvent[];
   /** Volumes that this node waits for; missing if no pod waits, or if they could not be read. */
   readonly unattached?: readonly UnattachedVolume[];
+  /** Why volumes that wait could not be read. */
+  readonly unattachedUnread?: string;
   /** What could not be read, and what is unknown because of that. */
   readonly gaps: readonly string[];
 }

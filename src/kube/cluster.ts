@@ -175,12 +175,18 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
   const ofNode = { name, ...(node instanceof KubeError ? {} : { volumes: node.volumes ?? NO_VOLUMES }) };
   const unattached = question.isKubelet ? undefined : await orKubeError(readUnattached(api, ofNode, pods, following));
+  const unattachedUnread = question.isKubelet
+    ? "kubelet's own credentials may not list VolumeAttachments"
+    : unattached instanceof KubeError
+      ? unattached.message
+      : undefined;
   if (unattached instanceof KubeError)
     gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
   return {
     nodeName: name,
     pods: drivers instanceof KubeError ? pods : withPlugins(pods, drivers),
     unattached: unlessError(unattached),
+    unattachedUnread,
     node: unlessError(node),
     // Events are evidence only: no decision needs them.
     events: unlessError(events),

@@ -1,7 +1,13 @@
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Source } from "../host/source.ts";
 import type { ClusterQuestion } from "../kube/cluster.ts";
-import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from "../kube/cluster-credentials.ts";
+import {
+  type ClusterPlaces,
+  clusterCredentials,
+  credentialsForKubelet,
+  nodeOfKubelet,
+} from "../kube/cluster-credentials.ts";
 import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { DEFAULT_POD_LOGS, readKubeletDirs } from "./kubelet-dirs.ts";
@@ -56,11 +62,25 @@ async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefin
     ? askOnce({ ...found, node, limits: { timeoutMs }, hasDeadSandboxes })
     : mirror.ask({ hasDeadSandboxes }));
   // Kubelet's own credentials belong to this node; others may lead to a cluster with another node of the same name.
-  if (answer.kind === "failed" || found.credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
-    return answer;
-  const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
+  if (answer.kind === "failed" || found.credentials.kind === "kubelet") return answer;
+  const proof = await proofOfAnotherMachine(root, answer.facts);
+  if (proof === undefined) return answer;
+  const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (${proof}); check --kubeconfig and --node`;
   return { kind: "failed", reason };
 }
+
+/** Machines may be clones of one image, and nodes containers of one machine: then only kubelet's certificate distinguishes them. */
+async function proofOfAnotherMachine(root: string, { nodeName, node }: ClusterFacts): Promise<string | undefined> {
+  if (!isSameMachine(root, node)) return "its machine-id differs from the one here";
+  if (nodeName === hostname().toLowerCase()) return undefined;
+  const own = knownKubelets.get(root) ?? (await nodeOfKubelet(root));
+  if (own === undefined) return undefined;
+  // It does not change while kubelet runs, and an agent asks at every scan.
+  knownKubelets.set(root, own);
+  return own === nodeName ? undefined : `kubelet's certificate here is that of the node "${own}"`;
+}
+
+const knownKubelets = new Map<string, string>();
 
 async function askOnce(question: ClusterQuestion): Promise<ClusterAnswer> {
   // Loaded only if there is a cluster.
@@ -85,6 +105,7 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KnownPod[]>): Kubern
       namespaces: facts.ignoredNamespaces,
     },
     unattached: facts.unattached,
+    unattachedUnread: facts.unattachedUnread,
     events: facts.events,
     ...(dirs.status === "read" ? {} : { kubeletUnread: true }),
     ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),

@@ -1,5 +1,6 @@
 import { classById } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { unreadClasses } from "../diagnose/verdict.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
 import { endWasLost } from "../evidence/ending.ts";
 import { type Finding, reason } from "../evidence/finding.ts";
@@ -43,7 +44,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     kept: diagnosis.kept
       .map(({ sandboxId, pod, reason: { code, text } }) => ({ sandboxId, pod, reason: text, code }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
-    problems: problemsIn(snapshot),
+    problems: [...problemsIn(snapshot), ...unreadAsked(diagnosis.view)],
     advice: diagnosis.advice,
   };
 }
@@ -120,6 +121,15 @@ function podName({ namespace, name }: PodRef): string {
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/** What was asked for by name, and could not be judged. */
+function unreadAsked({ snapshot, policy }: NodeView): NodeReport["problems"] {
+  return unreadClasses(snapshot, policy).map(({ id, why }) => ({
+    source: "kubernetes",
+    problem: `whether there is a ${id} is unknown: ${why}`,
+    next: "use credentials that may read it: --kubeconfig FILE",
+  }));
 }
 
 /** Sources that should have been readable and were not, and their skipped entries. */

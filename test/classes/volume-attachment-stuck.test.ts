@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
 import { podUid } from "../../src/node/types/ids.ts";
-import type { Holder, Holds, KnownPod, UnattachedVolume } from "../../src/node/types/snapshot.ts";
+import type { Holder, Holds, KnownPod, Kubernetes, UnattachedVolume } from "../../src/node/types/snapshot.ts";
 import { planHealing } from "../../src/plan/plan.ts";
+import { buildReport } from "../../src/report/build.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const HOLDS: Holds = { paused: false, node: false, namespaces: [] };
@@ -72,6 +73,28 @@ describe("volume-attachment-stuck", () => {
     });
     expect(factsOf(seen)).toMatch(/attached: true by driver\.example/);
     expect(factsOf(seen)).toMatch(/is silent/);
+  });
+
+  test.each<readonly [string, Kubernetes, string]>([
+    [
+      "kubelet's own credentials",
+      { source: "api", pods: [], holds: HOLDS, unattachedUnread: "kubelet's own credentials may not list them" },
+      "kubelet's own credentials may not list them",
+    ],
+    ["an API server that does not answer", { source: "kubelet", pods: [], error: "it is down" }, "it is down"],
+    ["no API server to ask", { source: "none" }, "no API server was asked"],
+  ])("asked for by name with %s is unknown, and says why", (_, kubernetes, why) => {
+    const snapshot = snapshotOf({}, { kubernetes });
+    const asked = (only: readonly string[]) => {
+      const diagnosis = diagnose(snapshot, { ...PATIENT, only });
+      const { problems } = buildReport(snapshot, diagnosis);
+      return [diagnosis.verdict, problems.flatMap(({ problem }) => (problem.includes("is unknown") ? [problem] : []))];
+    };
+
+    expect(asked(["volume-attachment-stuck"])).toEqual(["unknown", [expect.stringContaining(why)]]);
+    expect(asked(["shim-leak", "volume-attachment-stuck"])[0]).toBe("unknown");
+    expect(asked(["shim-leak"])).toEqual(["healthy", []]);
+    expect(asked([])).toEqual(["healthy", []]);
   });
 
   test("the age limit is configurable", () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { attachmentName } from "../../src/kube/attachments.ts";
-import { makeRig, NODE, PODS } from "./rig.ts";
+import { base64, makeRig, NODE, PODS } from "./rig.ts";
 import { type Asked, listOf, nodeObject, podObject, type Reply, statusOf } from "./stub-server.ts";
 import {
   attachmentObject,
@@ -143,10 +143,22 @@ describe("volumes that a node waits for", () => {
   ])("%s that are forbidden are a gap", async (_what, path, reply, gap) => {
     await rig.serve({ ...withVolumes([]), [path]: () => reply });
 
-    const { gaps, unattached } = await rig.askFacts();
+    const { gaps, unattached, unattachedUnread } = await rig.askFacts();
 
     expect(unattached).toBeUndefined();
+    expect(unattachedUnread).toContain("403");
     expect(gaps.join()).toMatch(gap);
+  });
+
+  test("are not asked for with kubelet's own credentials, which is no gap, but known to be unread", async () => {
+    const { cert, key } = rig.ca.issue("/O=system:nodes/CN=system:node:n1");
+    const { asked } = await rig.serve(withVolumes([]));
+
+    const user = { "client-certificate-data": base64(cert), "client-key-data": base64(key) };
+    const { gaps, unattachedUnread } = await rig.askFacts({ user });
+
+    expect([gaps, unattachedUnread]).toEqual([[], expect.stringContaining("may not list VolumeAttachments")]);
+    expect(asked.map(({ path }) => path)).not.toContain(ATTACHMENTS);
   });
 
   test("report a volume and a lease that are forbidden as unknown", async () => {

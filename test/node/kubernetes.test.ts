@@ -148,6 +148,21 @@ describe("with the API", () => {
     if (source === "kubelet") expect(kubernetes.error).toContain("is another machine");
   });
 
+  test.each([
+    ["is another node", "n2", "kubelet", expect.stringContaining('that of the node "n2"')],
+    ["is this node", "n1", "api", undefined],
+  ])("a clone of this machine, where kubelet's certificate %s", async (_what, name, source, error) => {
+    const { cert, key } = rig.ca.issue(`/O=system:nodes/CN=system:node:${name}`);
+    const root = fill(tempDir(), { ...KUBELET_POD, "etc/machine-id": "3a6f\n" });
+    const { url } = await rig.serve();
+    const user = { "client-certificate-data": base64(cert), "client-key-data": base64(key) };
+    fill(root, { kubeconfig: kubeconfigFor(url), "etc/kubernetes/kubelet.conf": kubeconfigFor(url, user) });
+
+    const kubernetes = await readHere(root, { kubeconfig: `${root}/kubeconfig` });
+
+    expect([kubernetes.source, kubernetes.error]).toEqual([source, error]);
+  });
+
   test("uses a mirror of the API when there is one", async () => {
     const { url, asked } = await rig.serve();
     const pod = { namespace: "default", name: "mirrored", uid: UID, terminating: false, ignored: false };

@@ -97,7 +97,7 @@ export type Kubernetes =
       readonly kubeletUnread?: boolean;
       /** What else could not be read. */
       readonly error?: string;
-    } & Partial<Pick<ClusterFacts, "nodeName" | "unattached" | "events">>)
+    } & Partial<Pick<ClusterFacts, "nodeName" | "unattached" | "unattachedUnread" | "events">>)
   /** `error`: why the API did not answer; missing if there is none. */
   | { readonly source: "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
   | { readonly source: "none"; readonly error?: string };
