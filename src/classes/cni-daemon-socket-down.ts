@@ -29,7 +29,7 @@ export const cniDaemonSocketDown: ClassDefinition = {
     {
       text: 'RPC failed; Post "http://dummy/api/v1/del": … / failed to send CNI request: Post "http://dummy/": …',
       pattern: /post http:\/\/dummy|rpc failed; (?:post|request)|failed to send cni request/,
-      unless: /multus\.sock/,
+      unless: /multus\.sock|\(shim\)|plugin type=multus/,
       confidence: 0.9,
     },
     {

@@ -5,6 +5,9 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
+/** Every containerd logs this once when it starts, before the network add-on has written its file. */
+const atStart = /failed to load cni during init/;
+
 export const cniNotInitialized: ClassDefinition = {
   id: "cni-not-initialized",
   code: "B6",
@@ -18,12 +21,14 @@ export const cniNotInitialized: ClassDefinition = {
     {
       text: "cni plugin not initialized / cni config uninitialized / cni config not initialized",
       pattern: /cni (?:plugin|config) (?:is )?(?:not |un)initialized/,
+      unless: atStart,
       confidence: 0.9,
     },
     {
       text: "cni config load failed: no network config found in /etc/cni/net.d",
       pattern:
-        /cni config load failed|no (?:valid )?network(?:s| configs?) found in \S|failed to load cni (?:during init|config)/,
+        /cni config load failed|no (?:valid )?network configs? found in \S|no networks found in \S{0,80}\/net\.d|failed to load cni config/,
+      unless: new RegExp(`${atStart.source}|getcniconfig|failed getting the delegate`),
       confidence: 0.85,
     },
     {
@@ -37,18 +42,12 @@ export const cniNotInitialized: ClassDefinition = {
       confidence: 0.9,
     },
     {
-      text: "still waiting for readinessindicatorfile @ <path>",
-      pattern: /waiting for readinessindicatorfile/,
-      confidence: 0.6,
-      decides: "The named file appears when the default network is up: check that add-on's pod on this node.",
-    },
-    {
       text: "failed to reload cni configuration after receiving fs change event / cni conf dir is removed, stop watching",
       pattern: /failed to reload cni configuration|cni (?:network )?conf (?:dir|monitor|sync)/,
       confidence: 0.8,
     },
   ],
-  logFragments: ["cni", "plugin", "readinessindicator"],
+  logFragments: ["cni", "plugin"],
   inSnapshot: {
     conclusive: true,
     how: "CRI status reports the network as not ready, and the CNI directory holds no configuration, or holds one the runtime does not see.",

@@ -120,6 +120,7 @@ export const multusCacheCorrupt: ClassDefinition = {
       text: "failed to load netconf: unexpected end of JSON input (under a DEL, multus not named)",
       pattern: /failed to load netconf: (?:unexpected end|invalid character)/,
       within: /sandbox|network|failed \(delete\)|delegate/,
+      unless: /plugin type=(?!multus)|unable to parse cni configuration/,
       confidence: 0.7,
     },
     {

@@ -202,9 +202,10 @@ export const containerCreateStatHang: ClassDefinition = {
     "While building the container's specification containerd calls stat on each mount source. On a dead network file system that call sleeps uninterruptibly and cannot be cancelled.",
   signatures: () => [
     {
-      text: 'failed to generate spec: failed to stat "<volume path>": …',
-      pattern: /failed to generate spec: failed to stat/,
-      unless: /no such file or directory|not a directory|permission denied/,
+      text: 'failed to generate container "<id>" spec: failed to apply OCI options: failed to stat "<volume path>": … stale NFS file handle | transport endpoint is not connected | host is down',
+      pattern:
+        /failed to (?:generate (?:container \S{1,90} )?spec|apply oci options)[^]{0,80}?: failed to stat|error (?:mounting|stat|checking path) [^]{0,400}?(?:stale (?:nfs )?file handle|transport endpoint is not connected|host is down)/,
+      unless: /no such file or directory|not a directory|permission denied|unmount/,
       confidence: 0.8,
     },
     {
@@ -223,7 +224,7 @@ export const containerCreateStatHang: ClassDefinition = {
       decides: "The call trace that follows names nfs, cifs, ceph or fuse functions.",
     },
   ],
-  logFragments: ["reserve", "failed to stat", "blocked for more than"],
+  logFragments: ["reserve", "failed to stat", "checking path", "blocked for more than"],
   inSnapshot:
     "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
   versions: "All containerd releases.",

@@ -37,7 +37,7 @@ export const delTimeoutKilled: ClassDefinition = {
     },
     {
       text: "netplugin failed with no error message",
-      pattern: /netplugin failed with no error message/,
+      pattern: /netplugin failed with no error message(?!: (?:exit status|fork|read|pipe))/,
       level: "wrapper",
       confidence: 0.5,
       decides: "What follows the text: “signal: killed” is a deadline; an exit status is the plugin's own failure.",

@@ -21,15 +21,6 @@ export const recoverDuplicateSandboxName: ClassDefinition = {
       pattern: /failed to recover state: failed to reserve sandbox name/,
       confidence: 0.98,
     },
-    {
-      text: "failed to recover state: … (cut)",
-      pattern: /failed to recover state/,
-      unless: /larger than max/,
-      level: "wrapper",
-      confidence: 0.4,
-      decides:
-        "What follows: “reserve sandbox name” is this class, “reserve container name” D2, “get metadata for stored sandbox” D3.",
-    },
   ],
   logFragments: ["recover state"],
   inSnapshot:
@@ -67,14 +58,6 @@ export const recoverDuplicateContainerName: ClassDefinition = {
       text: 'level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve container name …',
       pattern: /failed to recover state: failed to reserve container name/,
       confidence: 0.98,
-    },
-    {
-      text: "failed to recover state: … (cut)",
-      pattern: /failed to recover state/,
-      unless: /larger than max/,
-      level: "wrapper",
-      confidence: 0.3,
-      decides: "What follows: “reserve container name” is this class.",
     },
   ],
   logFragments: ["recover state"],

@@ -1,13 +1,9 @@
 import type { Candidate } from "../evidence/candidates.ts";
 import type { Detected } from "../evidence/finding.ts";
-import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import { incompleteSandboxes } from "../evidence/sandbox-creations.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { ClassDefinition } from "./failure-class.ts";
-
-const decides =
-  "Tearing the network down fails, but this line does not have the cause. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";
 
 export const failedRollbackUnknownSandbox: ClassDefinition = {
   id: "failed-rollback-unknown-sandbox",
@@ -23,51 +19,6 @@ export const failedRollbackUnknownSandbox: ClassDefinition = {
       pattern:
         /encountered an error cleaning up failed sandbox|marking sandbox state as sandbox_unknown|failed to fully teardown sandbox resources/,
       confidence: 0.8,
-    },
-    {
-      text: 'Failed to destroy network for sandbox "<id>"',
-      pattern: /failed to destroy network for (?:pod )?sandbox/,
-      level: "symptom",
-      confidence: 0.45,
-      decides,
-    },
-    {
-      text: 'networkPlugin cni failed to teardown pod "<pod>_<namespace>" network: …',
-      pattern: /networkplugin \S{1,20} failed to tear ?down pod|failed to teardown network for pod/,
-      level: "symptom",
-      confidence: 0.45,
-      decides,
-    },
-    {
-      text: 'Error deleting <namespace>_<pod>/<id> from network <net>: … / error removing pod <pod> from CNI network "<net>": …',
-      pattern:
-        /error (?:deleting|while deleting|removing|while removing) (?:pod )?\S{1,400} from (?:cni )?network|cni\.go:\d{1,5}\] error (?:while )?deleting (?:pod from )?(?:cni )?network/,
-      level: "symptom",
-      confidence: 0.45,
-      decides,
-    },
-    {
-      text: 'failed to clean up sandbox container "<id>" network for pod "<pod>"',
-      pattern: /failed to clean up sandbox container/,
-      level: "symptom",
-      confidence: 0.45,
-      decides,
-    },
-    {
-      text: 'Failed to stop sandbox "<id>" before removing / failed to forcibly stop sandbox "<id>"',
-      pattern: /failed to stop sandbox \S{1,90} before removing|failed to forcibly stop sandbox/,
-      unless: runtimeUnreachable,
-      level: "symptom",
-      confidence: 0.4,
-      decides,
-    },
-    {
-      text: 'failed to "KillPodSandbox" for "<uid>" with KillPodSandboxError: "rpc error: code = Unknown desc = …"',
-      pattern: /failed to killpodsandbox for|killpodsandboxerror: rpc error: code = (?:unknown|2)\b/,
-      unless: new RegExp(`${runtimeUnreachable.source}|code = notfound`),
-      level: "symptom",
-      confidence: 0.35,
-      decides,
     },
   ],
   logFragments: ["sandbox", "cni"],

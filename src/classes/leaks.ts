@@ -22,16 +22,6 @@ export const chainedPluginIpLeak: ClassDefinition = {
       confidence: 0.2,
       decides: "One pod on the node fails to start in a loop, and each try leaves one more address file.",
     },
-    {
-      text: 'failed to setup network for sandbox "<id>": …, again and again for one pod',
-      pattern: /\(x\d{2,9} over |\(combined from similar events\)/,
-      within: /failed to (?:setup|set up) (?:network for sandbox|sandbox container)|failed \(add\)/,
-      unless: /subnet\.env|pull image|sandbox image/,
-      level: "symptom",
-      confidence: 0.3,
-      decides:
-        "Whether each try leaves an address behind: count the files below /var/lib/cni/networks/<net> twice, a minute apart.",
-    },
   ],
   logFragments: ["ip address", "sandbox"],
   inSnapshot: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
@@ -80,6 +70,7 @@ export const delSwallowed: ClassDefinition = {
   mechanism:
     "The multus shim from 4.0.2 always returns success on DEL. go-cni takes any error with “not found”, and “no such file or directory” with an empty namespace path, for success.",
   signatures: () => [
+    { text: "[error] CmdDel (shim): <error>", pattern: /\[error\] cmd(?:del|check) \(shim\):/, confidence: 0.75 },
     { text: "CmdDel (shim): <error>", pattern: /cmddel \(shim\):/, level: "wrapper", confidence: 0.75 },
     {
       text: "CmdCheck (shim): <error> (multus 4.0.2 prints this on DEL)",

@@ -11,9 +11,6 @@ import type { SandboxId } from "../node/types/ids.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
-const decides =
-  "What stands behind it: if the inner plugin names its own trouble (a socket, a token, a lock), that is the class. If it complains about missing settings, the cache is gone and multus rebuilt an incomplete configuration.";
-
 export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
   id: "multus-cache-consumed-rebuilt-config",
   code: "B3",
@@ -29,37 +26,15 @@ export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
       confidence: 0.9,
     },
     {
+      text: 'DelegateDel: error invoking DelegateDel - "sriov": … LoadConf(): VF pci addr is required',
+      pattern: /vf pci addr is required/,
+      within: /failed \(delete\)|delegatedel|delnetwork|cmddel/,
+      confidence: 0.85,
+    },
+    {
       text: "conflistDel: error converting the raw bytes into a conflist: … no 'plugins' key",
       pattern: /conflistdel: error converting the raw bytes into a conflist/,
       confidence: 0.75,
-    },
-    {
-      text: 'DelegateDel: error invoking ConflistDel - "<net>": …',
-      pattern: /error invoking (?:conflist|delegate)del|delegatedel: error|error in invoke delegate del/,
-      level: "wrapper",
-      confidence: 0.65,
-      decides,
-    },
-    {
-      text: "error in getting result from DelNetwork: …",
-      pattern: /error in getting result from delnetwork/,
-      level: "wrapper",
-      confidence: 0.6,
-      decides,
-    },
-    {
-      text: "DEL finished CNI request … err: …",
-      pattern: /del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S/,
-      level: "wrapper",
-      confidence: 0.5,
-      decides,
-    },
-    {
-      text: 'plugin type="multus" name="multus-cni-network" failed (delete): …',
-      pattern: /plugin type=multus\S{0,8} (?:name=\S{1,80} )?failed \(delete\)/,
-      level: "wrapper",
-      confidence: 0.55,
-      decides,
     },
     {
       text: "Multus: [<namespace>/<pod>]: error reading the delegates: open /var/lib/cni/multus/<id>: no such file or directory",

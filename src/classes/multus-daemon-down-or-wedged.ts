@@ -26,7 +26,7 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
     {
       text: "CmdAdd (shim): timed out waiting for the condition",
       pattern:
-        /cmd(?:add|del|check) \(shim\):[^]{0,200}?(?:timed out waiting|not reachable|connect: connection refused|connect: no such file)/,
+        /cmd(?:add|del|check) \(shim\):[^]{0,200}?(?:timed out waiting|not reachable|connect: connection refused|connect: no such file|failed to send cni request|\beof\b)/,
       confidence: 0.9,
       decides:
         "The daemon is down, restarts or does not answer. If it runs and logs “/readyz … not found”, shim and daemon are of different versions (B30).",
@@ -38,7 +38,7 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
     },
     {
       text: "cp: cannot create regular file '/host/opt/cni/bin/multus-shim': Text file busy",
-      pattern: /multus-shim\S{0,4}:? text file busy/,
+      pattern: /\/multus(?:-shim)?\S{0,4}:? text file busy/,
       confidence: 0.95,
     },
     { text: "dial unix /run/multus/multus.sock: connect: …", pattern: /multus\.sock: connect/, confidence: 0.9 },

@@ -283,8 +283,16 @@ export const ipamRecordMissing: ClassDefinition = {
   signatures: () => [
     {
       text: "Error deallocating IP: Did not find reserved IP for container <id>",
-      pattern: /did not find reserved ip for container|error deallocating ip/,
+      pattern:
+        /did not find reserved ip for container|error deallocating ip|failed to release address ?\(no endpoint\)|workloadendpoint\S{0,60} \S{1,200} not found/,
       confidence: 0.95,
+    },
+    {
+      text: "del cmd: failed to process delete request (aws-cni)",
+      pattern: /del cmd: failed to process delete request/,
+      confidence: 0.5,
+      decides:
+        "ipamd's log on this node (/var/log/aws-routed-eni/ipamd.log): it does not know the pod's address (this class), or it fails for a reason of its own.",
     },
     {
       text: "Failed to obtain OVS port for given connection: failed to find object from table Port",
@@ -292,7 +300,17 @@ export const ipamRecordMissing: ClassDefinition = {
       confidence: 0.95,
     },
   ],
-  logFragments: ["network", "reserve", "ovs port", "deallocating", "reserved ip", "table port"],
+  logFragments: [
+    "network",
+    "reserve",
+    "ovs port",
+    "delete request",
+    "deallocating",
+    "no endpoint",
+    "workloadendpoint",
+    "reserved ip",
+    "table port",
+  ],
   inSnapshot: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
   versions: "Old whereabouts, and ovs-cni of 2021 to 2023.",
   treatment: {
@@ -347,6 +365,7 @@ export const iptablesPortmap: ClassDefinition = {
       text: "Another app is currently holding the xtables lock / iptables: Resource temporarily unavailable",
       pattern:
         /holding the xtables lock|iptables: resource temporarily unavailable|failed to locate iptables|could not initialize iptables|iptables: executable file not found/,
+      within: portmapContext,
       unless: /kube-proxy|proxier|iptables-restore|ufw|fail2ban|firewalld|dockerd/,
       confidence: 0.85,
     },
@@ -400,7 +419,8 @@ export const cniVersionMismatch: ClassDefinition = {
     },
     {
       text: 'plugin <t> does not support config version "<v>"',
-      pattern: /plugin \S{1,60} does not support config version|unsupported cni result version/,
+      pattern:
+        /plugin \S{1,60} does not support config version|unsupported cni result version|could not parse prevresult|result type supports \[[^\]]{0,80}\] but|failed to find network info for sandbox/,
       confidence: 0.85,
     },
     {
@@ -409,7 +429,7 @@ export const cniVersionMismatch: ClassDefinition = {
       confidence: 0.8,
     },
   ],
-  logFragments: ["network", "plugin", "version is empty", "config version"],
+  logFragments: ["network", "plugin", "version is empty", "config version", "prevresult", "result type supports"],
   inSnapshot: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
   versions: "Documented for containerd 1.6 with old or empty cniVersion.",
   treatment: {

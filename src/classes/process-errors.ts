@@ -64,7 +64,7 @@ export const containerUnkillable: ClassDefinition = {
     {
       text: 'an error occurs during waiting for container "<id>" to be killed: wait container "<id>": context deadline exceeded',
       pattern:
-        /an error occurs during waiting for container \S{1,90} to be (?:killed|stopped)|wait container \S{1,90}: context (?:deadline|cancel)/,
+        /an error occurs during waiting for container \S{1,90} (?:init process )?to be (?:killed|stopped)|wait container \S{1,90}:? (?:context (?:deadline|cancel)|stop timeout)/,
       confidence: 0.95,
     },
     {
@@ -146,7 +146,12 @@ export const shimLost: ClassDefinition = {
   mechanism:
     "The shim died or its socket vanished, or the end of pause was missed, while CRI holds the sandbox Ready or Unknown. A container joins the namespaces of pause by its pid, which is then 0 or of no process. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
   signatures: () => [
-    { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, confidence: 0.85 },
+    {
+      text: "ttrpc: closed",
+      pattern: /ttrpc: (?:server )?closed/,
+      unless: /nri \w{1,40} failed|nri plugin/,
+      confidence: 0.85,
+    },
     {
       text: "failed to get sandbox container: … / failed to get pod sandbox container: …",
       pattern: /failed to get (?:pod )?sandbox container(?: task)?:/,
@@ -154,7 +159,8 @@ export const shimLost: ClassDefinition = {
     },
     {
       text: "runc did not terminate sucessfully: container does not exist",
-      pattern: /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist/,
+      pattern:
+        /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist|delete --force [0-9a-f]{12,64} failed: container (?:id )?[^]{0,90}?does not exist/,
       confidence: 0.85,
     },
     { text: "failed to query controller status: …", pattern: /failed to query controller status/, confidence: 0.85 },
@@ -313,11 +319,13 @@ export const sandboxFilesBusy: ClassDefinition = {
     {
       text: "failed to cleanup sandbox files: …",
       pattern: /failed to (?:clean ?up|unmount) sandbox files|failed to cleanup image mounts for sandbox/,
+      unless: /read-only file system|input\/output error|no space left/,
       confidence: 0.9,
     },
     {
       text: 'failed to remove sandbox root directory "<path>": … device or resource busy',
-      pattern: /failed to remove (?:volatile )?sandbox root directory/,
+      pattern:
+        /failed to remove (?:volatile )?sandbox root directory[^]{0,600}?(?:resource busy|not empty)|unable to remove filesystem for [^]{0,300}?(?:resource busy|not empty)/,
       confidence: 0.9,
     },
     {

@@ -19,14 +19,6 @@ export const recoverMissingMetadata: ClassDefinition = {
       confidence: 0.98,
     },
     {
-      text: "failed to recover state: … (cut)",
-      pattern: /failed to recover state/,
-      unless: /larger than max/,
-      level: "wrapper",
-      confidence: 0.3,
-      decides: "What follows: “get metadata for stored sandbox” is this class.",
-    },
-    {
       text: 'failed to recover sandbox state: unable to find sandbox "<id>": not found',
       pattern: /failed to recover sandbox state/,
       decides:

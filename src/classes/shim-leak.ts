@@ -16,7 +16,8 @@ export const shimLeak: ClassDefinition = {
   signatures: () => [
     {
       text: "failed to delete shim / failed to clean up after shim disconnected",
-      pattern: /failed to (?:delete|clean ?up) (?:dead |after )?shim|cleanup failed to delete shim/,
+      pattern:
+        /failed to (?:delete|clean ?up) (?:dead |after )?shim|cleanup failed to delete shim|shim might be leaked|failed to shutdown shim/,
       confidence: 0.7,
     },
     {

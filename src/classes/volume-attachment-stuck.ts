@@ -26,7 +26,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     },
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : attachment timeout for volume <handle>',
-      pattern: /\battachment timeout for volume \S/,
+      pattern: /\battach(?:ment)? timeout for volume \S/,
       confidence: 0.7,
     },
     {
@@ -52,6 +52,12 @@ export const volumeAttachmentStuck: ClassDefinition = {
       confidence: 0.8,
     },
     {
+      text: "could not attach volume <handle> to node <node>: … expected device to be attached but was attaching; volume <handle> failed to attach to node <node> with attachmentID <id>",
+      pattern:
+        /expected device to be (?:attached|detached) but was|volume \S{1,200} failed to attach to node \S{1,253}(?: with attachmentid|$)|is in state (?:attaching|detaching)|volume is (?:being|still) (?:attached|detached)|waiting for (?:the )?volume to be detached/,
+      confidence: 0.8,
+    },
+    {
       text: 'DetachVolume.Detach failed for volume "<pv>" … / rpc error: … failed to detach',
       pattern: /detachvolume\.detach failed for volume|controllerunpublishvolume[^]{0,200}?(?:failed|error|code = )/,
       confidence: 0.8,
@@ -73,6 +79,12 @@ export const volumeAttachmentStuck: ClassDefinition = {
     },
   ],
   logFragments: [
+    "expected device",
+    "attach timeout",
+    "to attach to node",
+    "volume is ",
+    "is in state ",
+    "volume to be detached",
     "attachvolume.attach",
     "detachvolume.detach",
     "external-attacher",

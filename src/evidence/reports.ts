@@ -1,4 +1,4 @@
-import { type LogEnvelope, parseEnvelope } from "../node/log-envelope.ts";
+import { type LogEnvelope, parseEnvelope } from "../logs/envelope.ts";
 import { isSamePod, type NamedPod, parseSandboxName } from "../node/types/ids.ts";
 import type { PluginProcess, Sandbox } from "../node/types/runtime.ts";
 import type { PodEvent } from "../node/types/snapshot.ts";

@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import { type LogEnvelope, parseEnvelope, unquoteGo } from "../node/log-envelope.ts";
+import { type LogEnvelope, parseEnvelope, unquoteGo } from "../logs/envelope.ts";
 import { isFullId, type SandboxId } from "../node/types/ids.ts";
 import type { LogLine, Snapshot } from "../node/types/snapshot.ts";
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { Category } from "../../src/classes/failure-class.ts";
 import { classById, classes } from "../../src/classes/index.ts";
-import { normalise } from "../../src/diagnose/explain/recognise.ts";
+import { normalise } from "../../src/logs/text.ts";
 import { positives } from "../explain/corpus.ts";
 
 const LETTERS: Readonly<Record<Category, string>> = {

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
-import { subjectOf } from "../../src/diagnose/explain/group.ts";
 import { explainText } from "../../src/diagnose/explain/lines.ts";
-import { normalise, recognise } from "../../src/diagnose/explain/recognise.ts";
+import { recognise } from "../../src/diagnose/explain/recognise.ts";
+import { subjectOf } from "../../src/logs/subject.ts";
+import { normalise } from "../../src/logs/text.ts";
 import { positives } from "./corpus.ts";
 
 const anyLine = fc.oneof(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { subjectOf } from "../../src/diagnose/explain/group.ts";
-import { normalise } from "../../src/diagnose/explain/recognise.ts";
+import { subjectOf } from "../../src/logs/subject.ts";
+import { normalise } from "../../src/logs/text.ts";
 
 const ID = "7c1f0e5ab2d94836f1a0c7be52d86e4913fa07cd2b6e8150947bd3f6ac8e210d";
 const UID = "3f8e6c1a-0b7d-4e52-9c3f-71d2a8b4e605";

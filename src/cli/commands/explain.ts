@@ -1,12 +1,14 @@
 import { createReadStream, statSync } from "node:fs";
 import type { FailureClass } from "../../classes/failure-class.ts";
 import { classById, classes } from "../../classes/index.ts";
+import type { Answer } from "../../diagnose/explain/answer.ts";
 import { type Group, grouper } from "../../diagnose/explain/group.ts";
-import { explainText, recordReader } from "../../diagnose/explain/lines.ts";
+import { answersIn, recordReader } from "../../diagnose/explain/lines.ts";
 import type { Match } from "../../diagnose/explain/recognise.ts";
 import { splitLines } from "../../host/safe-fs.ts";
 import { printable } from "../../host/text.ts";
-import { renderClass, renderClassList, renderGroups, type Style } from "../../report/explain.ts";
+import { renderClass, renderClassList, type Style } from "../../report/explain.ts";
+import { renderAnswers } from "../../report/explain-answers.ts";
 import type { OutputFormat } from "../../report/output.ts";
 import { ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
@@ -19,15 +21,16 @@ const explainFlags = {
   journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),
   list: onOff("List all failure classes"),
   output: nodeFlags.output,
+  verbose: nodeFlags.verbose,
 };
 
 export const explainCommand = defineCommand({
   flags: explainFlags,
   positional: anyArguments("TEXT", "Error lines, files, a class, or - for standard input"),
-  aliases: { o: "output" },
+  aliases: { o: "output", v: "verbose" },
   run: async ({ journal = false, list = false, ...flags }, io, ...texts) => {
-    const { output } = await resolveSettings(flags, io);
-    return await runExplain({ texts, journal, list, output, colour: wantsColour(io) }, io);
+    const { output, verbose } = await resolveSettings(flags, io);
+    return await runExplain({ texts, journal, list, output, verbose, colour: wantsColour(io) }, io);
   },
 });
 
@@ -43,6 +46,8 @@ export interface ExplainOptions {
   readonly list: boolean;
   readonly output: OutputFormat;
   readonly colour: boolean;
+  /** Why it happens, all steps and what is proven before them, too. */
+  readonly verbose: boolean;
 }
 
 /** More would not help; programs that need every line can split their input. */
@@ -53,7 +58,7 @@ const MAX_FILE_BYTES = 512 * 1024 * 1024;
 const EMPTY_JOURNALD =
   "journald has no lines of kubelet or a container runtime on this node. Give their log as a file, or on stdin with -.";
 
-/** Exits 0 if something was recognised (or a manual page was printed), 1 if not, 64 for a usage error. */
+/** Exits 0 if a class was recognised (or a manual page was printed), 1 if not, 64 for a usage error. */
 export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
   const style: Style = { width: io.columns, colour: options.colour };
   if (options.list) {
@@ -69,16 +74,32 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
   }
   const found = await gather(options, io);
   if (found === undefined) return ExitCode.usage;
-  const { groups, matches, records, isNothingRead } = found;
-  await print(options, { matches }, () => renderGroups(groups, style), io);
-  if (records === 0 && options.output === "table" && !isNothingRead) io.stderr(notRecognised(options.texts.join("\n")));
-  return records > 0 ? ExitCode.ok : ExitCode.findings;
+  const { groups, matches, isNothingRead } = found;
+  const data = { matches, failures: failuresIn(groups), topics: topicsIn(groups) };
+  await print(options, data, () => renderAnswers(groups, { ...style, verbose: options.verbose }), io);
+  if (groups.length === 0 && options.output === "table" && !isNothingRead) {
+    io.stderr(notRecognised(options.texts.join("\n")));
+  }
+  return groups.some(({ kind }) => kind === "class") ? ExitCode.ok : ExitCode.findings;
+}
+
+/** Absent in the output if there are none, like every empty field. */
+function failuresIn(groups: readonly Group[]) {
+  const failures = groups.flatMap((group) =>
+    group.kind === "failure" ? [{ ...group.failure, count: group.count }] : [],
+  );
+  return failures.length === 0 ? undefined : failures;
+}
+
+function topicsIn(groups: readonly Group[]) {
+  const topics = groups.flatMap((group) => (group.kind === "topic" ? [{ ...group.topic, count: group.count }] : []));
+  return topics.length === 0 ? undefined : topics;
 }
 
 interface Found {
   readonly groups: readonly Group[];
+  /** What explains most comes first; of one class in the order of the lines. */
   readonly matches: readonly Match[];
-  readonly records: number;
   /** Only journald was requested, without a result: the error was reported. */
   readonly isNothingRead: boolean;
 }
@@ -95,13 +116,14 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
     return undefined;
   }
   const counted = grouper();
-  const matches: Match[] = [];
+  const recognised: (readonly Match[])[] = [];
   let records = 0;
-  function keep(found: readonly (readonly Match[])[]): void {
-    for (const record of found) {
+  function keep(found: readonly Answer[]): void {
+    for (const answer of found) {
+      counted.add(answer);
+      if (answer.matches.length === 0) continue;
       records += 1;
-      counted.add(record);
-      if (options.output !== "table" && records <= MAX_RECORDS) matches.push(...record.map(detached));
+      if (options.output !== "table" && records <= MAX_RECORDS) recognised.push(answer.matches.map(detached));
     }
   }
   const words: string[] = [];
@@ -124,7 +146,14 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
     io.stderr(`Showing the first ${MAX_RECORDS} of ${records} recognised records.\n`);
   }
   const isNothingRead = options.journal && lines === 0 && !readsStdin && options.texts.length === 0;
-  return { groups: counted.groups(), matches, records, isNothingRead };
+  const groups = counted.groups();
+  return { groups, matches: inOrderOf(groups, recognised), isNothingRead };
+}
+
+function inOrderOf(groups: readonly Group[], recognised: readonly (readonly Match[])[]): readonly Match[] {
+  const ranks = new Map(groups.flatMap((group, rank) => (group.kind === "class" ? [[group.class, rank]] : [])));
+  const rankOf = ([first]: readonly Match[]) => ranks.get(first?.class ?? "") ?? groups.length;
+  return recognised.toSorted((one, other) => rankOf(one) - rankOf(other)).flat();
 }
 
 /** A substring keeps the whole chunk of its file in memory; thousands of them would keep the file. */
@@ -133,17 +162,14 @@ function detached(match: Match): Match {
 }
 
 /** Each argument is its own text; a line typed without quotes arrives as single words and is put together again. */
-function explainArguments(texts: readonly string[]): readonly (readonly Match[])[] {
-  const apart = texts.flatMap((text) => explainText(text));
-  if (apart.length > 0 || texts.length < 2) return apart;
-  return explainText(texts.join(" "));
+function explainArguments(texts: readonly string[]): readonly Answer[] {
+  const apart = texts.flatMap((text) => answersIn(text));
+  if (texts.length < 2 || apart.some(({ matches }) => matches.length > 0)) return apart;
+  const joined = answersIn(texts.join(" "));
+  return joined.length > 0 ? joined : apart;
 }
 
-async function readFileLines(
-  path: string,
-  keep: (found: readonly (readonly Match[])[]) => void,
-  io: ExplainIo,
-): Promise<void> {
+async function readFileLines(path: string, keep: (found: readonly Answer[]) => void, io: ExplainIo): Promise<void> {
   try {
     await readLines(createReadStream(path, { end: MAX_FILE_BYTES - 1 }), keep);
   } catch (error) {
@@ -153,10 +179,7 @@ async function readFileLines(
   if (statSync(path).size > MAX_FILE_BYTES) io.stderr(`Only the first 512 MiB of ${path} were read.\n`);
 }
 
-async function readLines(
-  chunks: AsyncIterable<Uint8Array>,
-  keep: (found: readonly (readonly Match[])[]) => void,
-): Promise<number> {
+async function readLines(chunks: AsyncIterable<Uint8Array>, keep: (found: readonly Answer[]) => void): Promise<number> {
   const reader = recordReader();
   let lines = 0;
   for await (const { bytes } of splitLines(chunks, MAX_LINE_BYTES)) {
@@ -211,10 +234,10 @@ function notRecognised(text: string): string {
   }
   const harmless = /sandbox changed, it will be killed/i.test(text);
   return [
-    "Not recognised: nothing in this text points at a pod sandbox that is stuck.",
+    "Not recognised: this text contains no failing sandbox, network or volume operation.",
     harmless
       ? "“Pod sandbox changed” alone is normal (unghost explain sandbox-changed-alone); the cause, if any, is in another line."
-      : "Give more of the log around it, or see what unghost knows with: unghost explain --list",
+      : "Give more of the log around it (journalctl --no-pager -l), or see what unghost knows with: unghost explain --list",
     "",
   ].join("\n");
 }

@@ -1,4 +1,5 @@
-import { depth, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
+import { type Answer, answerTo } from "./answer.ts";
+import type { Match } from "./recognise.ts";
 
 /** The longest events need a dozen lines on a terminal of 80 columns; more is not one record. */
 const MAX_LINES = 40;
@@ -11,45 +12,66 @@ const MAX_CHARS = 16_384;
 const RECORD_START =
   /^(?:[>|*\s]{0,4})(?:\S{0,60}?[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d |(?:time|ts|level|t)=|[A-Z]{4}\[|(?:\S{1,80}: )?\{ ?"|\[ {0,8}\d{1,8}\.\d{1,9}\]|\[<0>\]|(?:\S{1,60}\s{1,20}){0,3}(?:Warning|Normal)\s{1,20}\S|-[rwx-]{9}\S? )/;
 
-/** Reads physical lines and returns the matches of each log record. Records may span several lines. */
+/** klog puts a value with line breaks between `err=<` and ` >`, and journald prefixes each of its lines. */
+const FOLD_START = /(?:err|error|msg)=<$/;
+const FOLD_END = /(?:^|[\s:])>(?:\s|$)/;
+const SYSLOG_PREFIX = /^\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,253} [^\s:]{1,80}:\s?/;
+
+/** Reads physical lines and returns the answer to each log record. Records may span several lines. */
 export function recordReader() {
   let pending: string[] = [];
   let size = 0;
+  let isFolded = false;
 
-  function flush(): readonly (readonly Match[])[] {
+  function flush(): readonly Answer[] {
     const lines = pending;
     pending = [];
     size = 0;
-    return explainRecord(lines);
+    isFolded = false;
+    return answersTo(lines);
   }
 
-  function push(line: string): readonly (readonly Match[])[] {
+  function push(line: string): readonly Answer[] {
     const blank = line.trim() === "";
     const full = pending.length >= MAX_LINES || size + line.length > MAX_CHARS;
+    if (isFolded && !full) {
+      const text = line.replace(SYSLOG_PREFIX, "");
+      pending[0] = `${pending[0]} ${text.trim()}`;
+      size += line.length;
+      if (!FOLD_END.test(text)) return [];
+      isFolded = false;
+      return [];
+    }
     const done = blank || full || startsRecord(line) ? flush() : [];
     if (blank) return done;
     pending.push(line);
     size += line.length;
+    isFolded = pending.length === 1 && FOLD_START.test(line.trimEnd());
     return done;
   }
 
   return { push, end: flush };
 }
 
-/** All matches of a text, record by record. */
-export function explainText(text: string): readonly (readonly Match[])[] {
+/** The answers to a text, record by record. Records without an answer are left out. */
+export function answersIn(text: string): readonly Answer[] {
   const reader = recordReader();
   const found = text.split(/\r?\n/).flatMap((line) => reader.push(line));
   return [...found, ...reader.end()];
 }
 
-function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] {
+/** The classes of a text, record by record. */
+export function explainText(text: string): readonly (readonly Match[])[] {
+  return answersIn(text).flatMap(({ matches }) => (matches.length > 0 ? [matches] : []));
+}
+
+function answersTo(lines: readonly string[]): readonly Answer[] {
   const [first] = lines;
   if (first === undefined) return [];
-  if (lines.length === 1) return present([recogniseLevel(first)]);
-  const alone = lines.map((line) => recogniseLevel(line));
+  if (lines.length === 1) return present([answerTo(first)]);
+  const alone = lines.map((line) => answerTo(line));
   const joined = bestJoin(lines);
-  if (joined.level === undefined || areSeveral(lines, alone, joined)) return present(alone);
+  if (joined.weight === 0 || areSeveral(lines, alone, joined)) return present(alone);
   return present([joined]);
 }
 
@@ -57,10 +79,10 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
  * Whether lines without a record start are separate messages instead of one wrapped message: few lines of a wrapped
  * message match on their own, and then one matches the wrapper and another the cause.
  */
-function areSeveral(lines: readonly string[], alone: readonly Recognition[], joined: Recognition): boolean {
+function areSeveral(lines: readonly string[], alone: readonly Answer[], joined: Answer): boolean {
   if (startsRecord(lines[0] ?? "") && isWrapped(lines)) return false;
-  const matched = alone.filter((one) => one.level !== undefined);
-  if (matched.some((one) => one.level !== joined.level)) return false;
+  const matched = alone.filter((one) => one.weight > 0);
+  if (matched.some((one) => one.weight !== joined.weight)) return false;
   return matched.length > 1 && matched.length * 2 >= lines.length;
 }
 
@@ -79,16 +101,16 @@ function startsRecord(line: string): boolean {
   return RECORD_START.test(line.slice(0, 200));
 }
 
-function present(found: readonly Recognition[]): readonly (readonly Match[])[] {
-  return found.map((one) => one.matches).filter((matches) => matches.length > 0);
+function present(found: readonly Answer[]): readonly Answer[] {
+  return found.filter(({ weight }) => weight > 0);
 }
 
-/** A wrap may be inside a word or at a space that was lost in the paste: the join with the most specific match wins. */
-function bestJoin(lines: readonly string[]): Recognition {
-  let best: Recognition = { level: undefined, matches: [] };
-  for (const text of [joinByWidth(lines), joinWith(lines, " "), joinWith(lines, "")]) {
-    const one = recogniseLevel(text);
-    if (depth(one.level) > depth(best.level)) best = one;
+/** A wrap may be inside a word or at a space that was lost in the paste: the join with the highest weight wins. */
+function bestJoin(lines: readonly string[]): Answer {
+  let best = answerTo(joinByWidth(lines));
+  for (const glue of [" ", ""]) {
+    const one = answerTo(joinWith(lines, glue));
+    if (one.weight > best.weight) best = one;
   }
   return best;
 }

@@ -1,7 +1,8 @@
 import type { Signature } from "../../classes/failure-class.ts";
 import { classes, couldConcernSandboxes } from "../../classes/index.ts";
+import { subjectOf } from "../../logs/subject.ts";
+import { normalise } from "../../logs/text.ts";
 import type { NamedPod } from "../../node/types/ids.ts";
-import { subjectOf } from "./group.ts";
 
 /** One class that a line may belong to. Several with `decides` mean that the line alone is ambiguous. */
 export interface Match {
@@ -121,49 +122,4 @@ function byDepth(one: Hit, other: Hit): number {
   const sureness = other.signature.confidence - one.signature.confidence;
   if (one.signature.level !== "cause") return sureness;
   return other.index - one.index || sureness;
-}
-
-/**
- * Normalises a line for the signatures: lower case, no colours, no quotes, no backslashes, single spaces. No signature
- * needs quotes, and every envelope (klog, logfmt, JSON, an event, a shell that removed them) escapes them differently;
- * without them all envelopes are alike.
- */
-export function normalise(line: string): string {
-  return stripQuotes(decodeEscapes(stripColours(line)))
-    .toLowerCase()
-    .replace(/\s+/g, " ")
-    .trim();
-}
-
-/** Terminal escapes, also in the notation of syslog (#033) and cat -v (^[). */
-function stripColours(line: string): string {
-  return line.replace(/(?:\p{Cc}|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/gu, "");
-}
-
-/**
- * Backslash escapes at any depth, and the HTML entities of pasted web pages. A run of backslashes is matched as a
- * whole, so a megabyte of them is read once.
- */
-function decodeEscapes(line: string): string {
-  const plain = line.includes("&")
-    ? line.replace(/&(quot|#34|#39|apos|lt|gt|amp|nbsp);/g, (_, name: string) => ENTITIES.get(name) ?? "")
-    : line;
-  if (!plain.includes("\\")) return plain;
-  return plain.replace(/\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt])?/g, (_, escape: string | undefined) => {
-    if (escape === undefined) return "";
-    if (escape.length === 1) return " ";
-    return String.fromCharCode(Number.parseInt(escape.slice(1), 16));
-  });
-}
-
-const ENTITIES: ReadonlyMap<string, string> = new Map([
-  ["lt", "<"],
-  ["gt", ">"],
-  ["amp", "&"],
-  ["nbsp", " "],
-]);
-
-/** Straight, typographic and back quotes, and the asterisks of Markdown's bold. */
-function stripQuotes(line: string): string {
-  return line.replace(/["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]|\*\*/g, "");
 }

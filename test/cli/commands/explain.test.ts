@@ -21,7 +21,7 @@ async function explain(options: Partial<ExplainOptions>, world: World = {}) {
   let stdout = "";
   let stderr = "";
   const code = await runExplain(
-    { texts: [], journal: false, list: false, output: "table", colour: false, ...options },
+    { texts: [], journal: false, list: false, output: "table", verbose: false, colour: false, ...options },
     {
       stdout: (text) => {
         stdout += text;
@@ -41,27 +41,64 @@ async function explain(options: Partial<ExplainOptions>, world: World = {}) {
 }
 
 describe("explain", () => {
-  test("explains a line with class, cause and remedy", async () => {
-    const { code, stdout } = await explain({ texts: [corrupt] });
+  test("says what it is, what to do, what not to do and how sure that is, in that order", async () => {
+    const { code, stdout } = await explain({ texts: [`pod=shop/web-0 ${corrupt}`] });
 
     expect(code).toBe(0);
-    for (const part of [
-      "Corrupt CNI result cache",
-      "Why it happens",
-      "What unghost does automatically",
-      "Manual steps",
-      "Warning",
-    ]) {
+    expect(stdout).toMatch(
+      /^Corrupt CNI result cache \(B1 libcni-result-cache-corrupt\)\nWhat: [^]*\nWho: pod shop\/web-0\nDo this: [^]*\nDo not: [^]*\nHow sure: Sure \(95 %\)[^]*\nMore: /,
+    );
+    expect(stdout).not.toContain("Why it happens");
+  });
+
+  test("explains cause and remedy in full with -v", async () => {
+    const { stdout } = await explain({ texts: [corrupt], verbose: true });
+
+    for (const part of ["Why it happens", "What unghost does automatically", "Manual steps", "Do not:"]) {
       expect(stdout).toContain(part);
     }
+  });
+
+  test("calls a guess a guess before anything else", async () => {
+    const { stdout } = await explain({ texts: ["failed to reserve sandbox name web_shop_1_0"] }, { columns: 400 });
+
+    expect(stdout).toMatch(/^Probably \(70 %\): Sandbox name held by a creation that never ended/);
+    expect(stdout).toContain("Otherwise: A3 clock-step-sandbox-attempt-reuse");
+  });
+
+  test("quotes an unknown cause of a failing operation, and claims no class", async () => {
+    const line = `"StopPodSandbox from runtime service failed" err="rpc error: code = Unknown desc = failed to destroy network for sandbox \\"${"ab".repeat(32)}\\": plugin type=\\"kube-ovn\\" name=\\"kube-ovn\\" failed (delete): RPC failed; the moon is full" podSandboxID="${"ab".repeat(32)}"`;
+
+    const { code, stdout, stderr } = await explain({ texts: [line] }, { columns: 400 });
+    const { matches, failures } = JSON.parse((await explain({ texts: [line], output: "json" })).stdout);
+
+    expect([code, stderr]).toEqual([1, ""]);
+    expect(stdout).toContain(
+      "Removal of this sandbox fails; the network plugin kube-ovn answers: «RPC failed; the moon is full».\nunghost does not know this cause.",
+    );
+    expect(stdout).toContain('Search for: kube-ovn "RPC failed the moon is full"');
+    expect(matches).toEqual([]);
+    expect(failures).toEqual([
+      expect.objectContaining({ operation: "stop-sandbox", plugin: "kube-ovn", cause: "RPC failed; the moon is full" }),
+    ]);
+  });
+
+  test("says that a line is cut off, and how to get all of it", async () => {
+    const { code, stdout } = await explain({
+      texts: ['log.go:32] "StopPodSandbox from runtime service failed" err="rpc error: code = Unkno>'],
+    });
+
+    expect(code).toBe(1);
+    expect(stdout).toContain("Removal of this sandbox fails; the text is cut off before the cause.");
+    expect(stdout).toContain("journalctl --no-pager -l");
   });
 
   test("puts the id and the pod of a line into the commands", async () => {
     const id = "ab".repeat(32);
     const line = `Error deleting shop_web-0/${id} from network n: ${corrupt}`;
 
-    const { stdout } = await explain({ texts: [line] }, { columns: 400 });
-    const several = await explain({ texts: [line, line.replaceAll("ab", "cd")] }, { columns: 400 });
+    const { stdout } = await explain({ texts: [line], verbose: true }, { columns: 400 });
+    const several = await explain({ texts: [line, line.replaceAll("ab", "cd")], verbose: true }, { columns: 400 });
 
     expect(stdout).toContain(`crictl stopp ${id} && crictl rmp ${id}`);
     expect(stdout).toContain(`unghost scan ${id.slice(0, 13)}`);
@@ -106,8 +143,20 @@ describe("explain", () => {
     ]);
   });
 
-  test("reports an ordinary line as not recognised, without matches", async () => {
+  test("says what a trouble is that has nothing to do with sandboxes, and where to go", async () => {
     const { code, stdout, stderr } = await explain({ texts: ["Error: ImagePullBackOff"] });
+    const { matches, topics } = JSON.parse(
+      (await explain({ texts: ["Error: ImagePullBackOff"], output: "json" })).stdout,
+    );
+
+    expect([code, stderr]).toEqual([1, ""]);
+    expect(stdout).toMatch(/^An image cannot be pulled. This is no ghost. Check /);
+    expect(matches).toEqual([]);
+    expect(topics).toEqual([expect.objectContaining({ id: "image-pull", count: 1 })]);
+  });
+
+  test("reports an ordinary line as not recognised, without matches", async () => {
+    const { code, stdout, stderr } = await explain({ texts: ["Started Session 4 of User root."] });
 
     expect(code).toBe(1);
     expect(stdout).toBe("");

@@ -50,17 +50,6 @@ export const creationBlocked: readonly Case[] = [
   ...lines("container-name-held-by-slow-create", [`name "app_web-0_shop_${UID}_3" is reserved for "${ID}"`]),
   ...lines("failed-rollback-unknown-sandbox", [
     `level=error msg="encountered an error cleaning up failed sandbox \\"${ID}\\", marking sandbox state as SANDBOX_UNKNOWN" error="failed to delete task: please retry"`,
-    `time="2026-11-15T03:22:07Z" level=error msg="Failed to destroy network for sandbox \\"${ID}\\"" error="exit status 3"`,
-    `NetworkPlugin cni failed to teardown pod "web-0_shop" network: Link not found`,
-    `Nov 15 03:22:07 old kubelet[1301]: E1115 03:22:07.58    1301 cni.go:385] Error deleting shop_web-0/${ID} from network cbr0/cbr0: something odd`,
-    `E1115 kuberuntime_gc.go:177] "Failed to stop sandbox before removing" sandboxID="${ID}" err="rpc error: code = Unknown desc = failed to destroy network for sandbox \\"${ID}\\": odd"`,
-    `kuberuntime_gc.go:153] Failed to stop sandbox "${ID}" before removing: rpc error: code = 2 desc = boom`,
-    `killPodWithSyncResult failed: failed to "KillPodSandbox" for "${UID}" with KillPodSandboxError: "rpc error: code = Unknown desc = something new"`,
-    `failed to forcibly stop sandbox "7c1f0e5ab2d94": failed to destroy network for sandbox "7c1f0e5ab2d94": no idea`,
-    `[failed to set up sandbox container "${ID}" network for pod "web-0": odd, failed to clean up sandbox container "${ID}" network for pod "web-0": odd]`,
-    `failed to destroy network for pod sandbox k8s_web-0_shop_${UID}_0(${ID}): error removing pod shop_web-0 from CNI network "net1": …`,
-    "E0508 cni.go:273] Error deleting network: no such file or directory",
-    'Failed to teardown network for pod "ac46745c" using network plugins "cni": no such file or directory',
   ]),
   ...lines("container-invisible-after-enospc-restart", [
     `level=error msg="Failed to load container \\"${ID}\\"" error="failed to checkpoint status to \\"/var/lib/containerd/io.containerd.grpc.v1.cri/containers/${ID}/status\\": open /var/lib/containerd/.tmp-status: no space left on device"`,

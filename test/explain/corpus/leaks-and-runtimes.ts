@@ -21,9 +21,6 @@ export const leaksAndRuntimes: readonly Case[] = [
     "-rw-r--r-- 1 root root    0 Nov 15 03:10 10.42.0.17",
     "-rw-r--r--. 1 root root 0 Nov 15 03:10 /var/lib/cni/networks/cbr0/10.42.0.18",
   ]),
-  ...lines("chained-plugin-ip-leak", [
-    `Warning  FailedCreatePodSandBox  3m50s (x125917 over 39h)  kubelet, node2  (combined from similar events): Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "${ID}": plugin type="late" failed (add): refused`,
-  ]),
   ...lines("del-swallowed", [
     "2026-11-15T03:22:07Z [error] CmdDel (shim): CNI request failed with status 400: 'ContainerID:\"7c1f\" ERRORED: boom'",
     "CmdCheck (shim): CNI request failed with status 400",
@@ -57,7 +54,6 @@ export const leaksAndRuntimes: readonly Case[] = [
     `time="2026-11-15T03:22:07Z" level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve sandbox name \\"web-0_shop_${UID}_0\\": name \\"web-0_shop_${UID}_0\\" is reserved for \\"${ID}\\""`,
     `{"error":"failed to recover state: failed to reserve sandbox name \\"web-0_shop_${UID}_0\\": name","level":"fatal","msg":"Failed to run CRI service"}`,
     '8月 02 22:56:05 n containerd[36948]: level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve sandbox name xxx',
-    "failed to recover state: something else",
   ]),
   ...lines("recover-duplicate-container-name", [
     `level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve container name \\"app_web-0_shop_${UID}_0\\": name \\"app_web-0_shop_${UID}_0\\" is reserved for \\"${ID}\\""`,

@@ -3,6 +3,10 @@ import { type Case, ID, ID2, lines, UID } from "./case.ts";
 /** Ordinary errors and lines of every cluster. None of them may match a ghost. */
 export const ordinary: readonly Case[] = lines(null, [
   "Warning  Failed  2m (x4 over 4m)  kubelet  Error: ImagePullBackOff",
+  'level=error msg="failed to load cni during init, please check CRI plugin status before setting up network for pods" error="cni config load failed: no network config found in /etc/cni/net.d: cni plugin not initialized: failed to load cni config"',
+  "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?",
+  'WARN Failed to recover state    err="missing trie node"',
+  "ERROR Task - Failed to recover state for operator join: IOException: Could not restore keyed state backend",
   'Warning  Failed  2m  kubelet  Failed to pull image "registry.example/app:1": rpc error: code = NotFound desc = failed to pull and unpack image: not found',
   'Warning  Failed  2m  kubelet  Failed to pull image "registry.example/app:1": rpc error: code = DeadlineExceeded desc = context deadline exceeded',
   "Warning  Failed  2m  kubelet  Error: ErrImagePull",

@@ -54,7 +54,7 @@ export const removalFailsMore: readonly Case[] = [
   ]),
   ...lines("iptables-portmap", [
     `failed to destroy network for sandbox "${ID}": running [/sbin/iptables -t nat -D POSTROUTING -s 10.1.0.3 -j CNI-ec7c908de84d219cb3afd915 --wait]: exit status 4: Another app is currently holding the xtables lock.`,
-    "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?",
+    `Failed to destroy network for sandbox "${ID}": Another app is currently holding the xtables lock. Perhaps you want to use the -w option?`,
     'failed to setup network for sandbox "7c1f": could not initialize iptables protocol 0: exec: "iptables": executable file not found in $PATH',
     'plugin type="portmap" failed (delete): iptables: Resource temporarily unavailable.',
     'NetworkPlugin cni failed to set up pod "n_default" network: unable to setup DNAT: running [/sbin/iptables -t nat -A CNI-HOSTPORT-DNAT -j CNI-DN-35 --wait]: exit status 1: iptables: No chain/target/match by that name.',

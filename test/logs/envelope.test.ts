@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseEnvelope } from "../../src/node/log-envelope.ts";
+import { parseEnvelope } from "../../src/logs/envelope.ts";
 
 const TIME = 'time="2026-11-16T03:22:07.1Z"';
 const KLOG = "E1116 03:22:07.101010     811 log.go:32]";

@@ -1,0 +1,143 @@
+/** What kubelet, the runtime, a network plugin or a volume's driver failed to do. */
+export type Operation =
+  | "create-sandbox"
+  | "stop-sandbox"
+  | "remove-sandbox"
+  | "cni-add"
+  | "cni-del"
+  | "cni-check"
+  | "cni-status"
+  | "create-container"
+  | "start-container"
+  | "stop-container"
+  | "remove-container"
+  | "attach"
+  | "detach"
+  | "mount"
+  | "unmount"
+  | "recover"
+  | "list"
+  | "runtime-status";
+
+interface Wording {
+  readonly operation: Operation;
+  /** Tested against a line after normalise(). Linear: every gap is bounded. */
+  readonly pattern: RegExp;
+}
+
+/** All writers of this field: the sandbox before its parts, because its message quotes theirs. The first in the text counts. */
+const SANDBOX: readonly Wording[] = [
+  {
+    operation: "create-sandbox",
+    pattern:
+      /failed(?: to)? create (?:a )?(?:pod ?sandbox|sandbox for pod|new sandbox)|failedcreatepodsandbox|createpodsandbox(?:error| (?:for|from|in)\b[^]{0,300}? (?:failed|error))|runpodsandbox\b[^]{0,300}? failed|run(?:ning)? pod ?sandbox(?: failed)?:|error creating pod sandbox|failed to (?:set ?up|create) (?:pod )?network (?:namespace )?(?:for )?(?:pod )?sandbox|failed to create pod network sandbox|failed to set ?up sandbox container|networkplugin \S{1,20} failed to set ?up pod|failed to (?:start sandbox|reserve sandbox name|create sandbox|get sandbox (?:image|runtime))\b|error reserving pod name|unable to create pod sandbox|create(?: new)? sandbox failed/,
+  },
+  {
+    operation: "remove-sandbox",
+    pattern:
+      /removepodsandbox\b[^]{0,200}? failed|failed to remove (?:pod )?sandbox\b|failed to delete sandbox container|removing the pod sandbox\b[^]{0,120}?(?:failed|:)|remove sandbox \S{1,80} failed|error removing (?:pod )?sandbox|failed to remove pod sandbox|could not remove (?:pod )?sandbox/,
+  },
+  {
+    operation: "stop-sandbox",
+    pattern:
+      /killpodsandboxerror|failed to killpodsandbox|stoppodsandbox\b[^]{0,200}? failed|failed to (?:forcibly )?stop (?:pod )?sandbox\b|stopping the pod sandbox\b[^]{0,120}?(?:failed|:)|failed to destroy (?:pod )?network for\b|networkplugin \S{1,20} failed to tear ?down|failed to clean ?up sandbox container|failed to tear ?down (?:pod )?(?:network|sandbox)|error stopping network on cleanup|error cleaning up failed sandbox|failed to fully teardown sandbox|failed to handle sandbox (?:taskexit|exit)|error (?:while )?(?:deleting|removing) (?:pod )?\S{1,400} from (?:cni )?network|failed to stop infra container|failed to unmount ns|remove netns:|failed to remove network namespace/,
+  },
+];
+
+const OTHERS: readonly Wording[] = [
+  {
+    operation: "unmount",
+    pattern:
+      /unmount(?:volume\.\w{1,40}|device) failed|error cleaning subpath mounts|orphaned pod\b[^]{0,80}? found, but|failed to unmount volume|nodeun(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|unmounter\.\w{1,40} failed|failed to unmount\b[^]{0,200}?\/kubelet\/|volume\.\w{1,20}unmount failed|umount: \S{0,40}\/kubelet\//,
+  },
+  {
+    operation: "detach",
+    pattern:
+      /detachvolume\.\w{1,20} failed|controllerunpublishvolume\b[^]{0,200}?(?:failed|error|code =)|failed to detach\b[^]{0,200}?volume|could not detach volume|volume\b[^]{0,120}? failed to detach|faileddetachvolume|failed to detach: /,
+  },
+  {
+    operation: "attach",
+    pattern:
+      /attachvolume\.\w{1,20} failed|failedattachvolume|multi-attach error|controllerpublishvolume\b[^]{0,200}?(?:failed|error|code =)|(?:failed|unable|could not) (?:to )?attach\b(?! or mount)[^]{0,120}?(?:volume|disk|pvc)|failed to attach: |volume \S{1,200} failed to attach to node|attachment of disk \S{1,120} failed|waitforattach failed|error attaching (?:ebs )?volume/,
+  },
+  {
+    operation: "mount",
+    pattern:
+      /mountvolume\.\w{1,40} failed|failedmount\b|mountdevice failed|unable to (?:attach or )?mount volumes|failedmapvolume|mapvolume\.\w{1,30} failed|node(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|failed to mount\b[^]{0,200}?(?:volume|\/kubelet\/)|timeout expired waiting for volumes to attach|mount failed: exit status \d|error mounting volume|unmounted volumes=\[[^\]]{1,300}\][^]{0,200}?timed out/,
+  },
+  {
+    operation: "remove-container",
+    pattern:
+      /removecontainer\b[^]{0,200}? failed|failed to remove container\b|removing (?:the )?container\b[^]{0,120}? failed|failed to delete container\b/,
+  },
+  {
+    operation: "stop-container",
+    pattern:
+      /stopcontainer\b[^]{0,200}? failed|failed to (?:killcontainer|kill container|stop container)\b|killcontainererror|container \S{1,90} failed to (?:stop|exit)|cannot (?:stop|kill) container\b|failedkillpod|error killing pod|unknown error after kill/,
+  },
+  {
+    operation: "create-container",
+    pattern:
+      /createcontainer\b[^]{0,300}? failed|createcontainererror|failedcreatepodcontainer|failed to (?:reserve container name|generate container \S{1,90} spec|create containerd container|ensure that the pod\b[^]{0,80}? cgroups)|unable to ensure pod container exists|error creating container\b/,
+  },
+  {
+    operation: "start-container",
+    pattern:
+      /startcontainer\b[^]{0,300}? failed|failed to startcontainer\b|runcontainererror|failed to (?:create containerd task|create shim task|start shim|start container)\b|oci runtime (?:create|error)|container create failed/,
+  },
+  {
+    operation: "recover",
+    pattern:
+      /failed to recover (?:sandbox )?state\b(?=[^]{0,200}?(?:sandbox|container|cri\b))|failed to load (?:sandbox|container)(?: status)?\b|could not restore (?:sandbox|container)|failed to run cri service|failed to (?:restore|recover) (?:sandbox|container)|map of initial containers/,
+  },
+  {
+    operation: "list",
+    pattern:
+      /list(?:podsandbox|containers|podsandboxstats)\b[^]{0,200}? failed|unable to retrieve pods|listing pod ?sandbox(?:es)?\b[^]{0,40}?:|listing containers\b[^]{0,40}?:/,
+  },
+  {
+    operation: "runtime-status",
+    pattern:
+      /status from runtime service failed|container runtime is down|container runtime network not ready|networkready=false|networkpluginnotready|network plugin is not ready/,
+  },
+];
+
+const PLUGIN_CALLS: readonly Wording[] = [
+  {
+    operation: "cni-del",
+    pattern:
+      /failed \((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network/,
+  },
+  { operation: "cni-check", pattern: /failed \(check\)|\bcmdcheck\b[^]{0,20}?:/ },
+  { operation: "cni-status", pattern: /failed \(status\)|cni status\b[^]{0,60}?(?:failed|error)/ },
+  {
+    operation: "cni-add",
+    pattern:
+      /failed \(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin)/,
+  },
+];
+
+const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
+
+/** A removal of what is gone already, and a text about a status: no operation that failed. */
+const NOTHING_FAILED =
+  /(?:code = notfound desc = )?an error occurred when try to find (?:sandbox|container)|could not find (?:sandbox|container)|code = notfound desc = (?:could not find|container with id)/;
+
+/** What failed according to a text from normalise(); undefined if it contains no failing operation of this field. */
+export function operationIn(text: string): Operation | undefined {
+  if (NOTHING_FAILED.test(text)) return undefined;
+  for (const wordings of GROUPS) {
+    const operation = firstIn(wordings, text);
+    if (operation !== undefined) return operation;
+  }
+  return undefined;
+}
+
+function firstIn(wordings: readonly Wording[], text: string): Operation | undefined {
+  let first: { readonly operation: Operation; readonly index: number } | undefined;
+  for (const { operation, pattern } of wordings) {
+    const index = pattern.exec(text)?.index;
+    if (index !== undefined && (first === undefined || index < first.index)) first = { operation, index };
+  }
+  return first?.operation;
+}
