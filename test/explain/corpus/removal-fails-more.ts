@@ -45,6 +45,7 @@ export const removalFailsMore: readonly Case[] = [
     `delegateDel: error invoking DelegateDel - "ib-sriov": error in getting result from DelNetwork: error reading cached NetConf in /var/lib/cni/ib-sriov with name ${ID}-net1]`,
   ]),
   ...framed("ipam-record-missing", [
+    "del cmd: failed to process delete request",
     `Error deallocating IP: Did not find reserved IP for container ${ID}`,
     "Failed to obtain OVS port for given connection: failed to find object from table Port",
   ]),
