@@ -27,7 +27,7 @@ export interface ClassDefinition {
   readonly code: `${keyof typeof CATEGORIES}${number}`;
   /** The cause is outside the sandbox: while it lasts every DEL fails alike, and each retry adds load. */
   readonly sharedCause?: true;
-  /** One daemon or lock that every CNI call on the node waits for: hung calls are its consequences. */
+  /** One daemon, lock or limit that every call on the node runs into: hung calls are its consequences. */
   readonly blocksEveryCall?: true;
   readonly title: string;
   /** One paragraph for an operator: what this is. */

@@ -1,9 +1,12 @@
+import type { Detected } from "../evidence/finding.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const inotifyInstancesExhausted: ClassDefinition = {
   id: "inotify-instances-exhausted",
   code: "B25",
   sharedCause: true,
+  blocksEveryCall: true,
   title: "Root has no inotify instances left",
   explanation:
     "The kernel allows each user a fixed number of inotify instances, 128 by default, and root has used them up. Every container's shim needs one or two. Without them the runtime no longer learns that containers end, and stops, kills and removals on this node time out by the hundred. One sysctl ends it; the pods are not at fault.",
@@ -28,7 +31,8 @@ export const inotifyInstancesExhausted: ClassDefinition = {
     },
   ],
   logFragments: ["inotify", "fsnotify", "oom events", "cgroupsv2.manager", "file watcher"],
-  inSnapshot: "Not counted yet. It would show as fs.inotify.max_user_instances instances held by processes of root.",
+  inSnapshot:
+    "Processes of root hold as many inotify descriptors as fs.inotify.max_user_instances allows. They are counted where a sandbox is dead or the logs report a timeout or an exhausted limit.",
   versions:
     "cgroup v2, every containerd since 1.5. Until 1.6.0 shims leaked instances as well, so an upgrade lowers the number; the limit is the kernel's, and only the sysctl raises it.",
   treatment: {
@@ -55,7 +59,30 @@ export const inotifyInstancesExhausted: ClassDefinition = {
     "containerd/cgroups#364",
     "k3s-io/k3s#10020",
   ],
+  detect: detectInotify,
 };
+
+/** What the shim of one container needs. */
+const NEEDED = 2;
+
+function detectInotify({ snapshot }: NodeView): readonly Detected[] {
+  const { inotify } = snapshot;
+  if (inotify?.status !== "read" || inotify.value.used + NEEDED <= inotify.value.limit) return [];
+  const { used, limit, holders } = inotify.value;
+  const most = holders.map(({ name, count }) => `${name} ${count}`).join(", ");
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: "/proc/sys/fs/inotify/max_user_instances" },
+      summary: `processes of root hold ${used} inotify instances, and fs.inotify.max_user_instances is ${limit}: shims get none, and stops, kills and removals time out`,
+      evidence: [
+        { source: "processes", fact: `${used} open inotify descriptors of root, the limit is ${limit}; most: ${most}` },
+      ],
+      blocks: ["new containers, and the end of running ones"],
+      untreatable: "manual: sysctl -w fs.inotify.max_user_instances=8192, and the same line below /etc/sysctl.d",
+    },
+  ];
+}
 
 export const fileHandlesExhausted: ClassDefinition = {
   id: "file-handles-exhausted",

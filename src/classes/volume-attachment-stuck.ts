@@ -101,7 +101,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     "force detach",
   ],
   inSnapshot:
-    "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
+    "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that; or an event reported longer ago than that that another node has the volume (Multi-Attach), and the pod is still Pending. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
   versions:
     "All; CSI drivers with an external-attacher. The taint out-of-service: Kubernetes 1.24 and later, on by default since 1.26.",
   treatment: {
@@ -142,6 +142,45 @@ function unread({ kubernetes }: Snapshot): string | undefined {
 }
 
 function detect(view: NodeView): readonly Detected[] {
+  return [...detectUnattached(view), ...detectMultiAttach(view)];
+}
+
+const MULTI_ATTACH = /^Multi-Attach error for volume "([^"]{1,253})"/;
+
+/**
+ * The attach/detach controller reports once that another node has the volume, and makes no attachment for this node
+ * before that one is detached: only its event shows what the pod waits for.
+ */
+function detectMultiAttach(view: NodeView): readonly Detected[] {
+  const { kubernetes, observedAt } = view.snapshot;
+  if (kubernetes.source !== "api") return [];
+  const explained = new Set((kubernetes.unattached ?? []).map(({ volume }) => volume));
+  return (kubernetes.events ?? []).flatMap((event) => {
+    const [, volume] = MULTI_ATTACH.exec(event.message) ?? [];
+    const ageMs = observedAt.getTime() - (event.at?.getTime() ?? Number.NaN);
+    if (volume === undefined || explained.has(volume) || !(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
+    const pod = kubernetes.pods.find(({ namespace, name }) => namespace === event.namespace && name === event.pod);
+    const isSame = event.uid === undefined || event.uid === (pod?.objectUid ?? pod?.uid);
+    if (pod === undefined || !isSame || pod.phase !== "Pending" || pod.terminating === true) return [];
+    const isHeld = isHeldInCluster({ ...pod, namespace: event.namespace }, view);
+    return [
+      {
+        severity: "critical",
+        subject: { type: "volume-attachment", name: volume },
+        summary: `${volume} was still attached to another node ${inWords(ageMs)} ago, and the pod that needs it here has not started since`,
+        evidence: [{ source: "kubernetes", fact: `event ${event.reason}, ${inWords(ageMs)} ago: ${event.message}` }],
+        blocks: [`pod ${event.namespace}/${event.pod}`],
+        blockedPods: namedPods([pod]),
+        untreatable: isHeld ? "a pod that uses it is opted out by unghost.dev/ignore" : MULTI_ATTACH_ADVICE,
+      } satisfies Detected,
+    ];
+  });
+}
+
+const MULTI_ATTACH_ADVICE =
+  "it must be detached from the other node first: kubectl get volumeattachment shows which one has it. If a pod still uses it there, end that pod; if that node is gone or not Ready, the attach/detach controller detaches the volume by force six minutes after the pods there are deleted";
+
+function detectUnattached(view: NodeView): readonly Detected[] {
   const { kubernetes, observedAt } = view.snapshot;
   if (kubernetes.source !== "api") return [];
   return (kubernetes.unattached ?? []).flatMap((attachment) => {

@@ -1,3 +1,9 @@
+import { type Detected, namedPods } from "../evidence/finding.ts";
+import { isHeldInCluster } from "../evidence/pod-presence.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
+import { durationInWords } from "../host/text.ts";
+import type { KnownPod, PodVolumes } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const csiOperationInFlight: ClassDefinition = {
@@ -87,7 +93,7 @@ export const volumeTeardownBusy: ClassDefinition = {
   ],
   logFragments: ["unmountvolume.", "unmountdevice", "subpath mounts", "volume data file", "umount:"],
   inSnapshot:
-    "Mounts below /var/lib/kubelet/pods/<uid> of a pod that is gone. Not detected yet; the kubelet's log names the path.",
+    "The API server is deleting the pod, its containers ended longer ago than --volume-attachment-age, and mounts are left below kubelet's directory of the pod, where nothing changed since. It takes a kubeconfig or a service account.",
   versions: "All kubelets; a restart of the kubelet was enough in one report, because it reads the mounts again.",
   treatment: {
     mode: "attended",
@@ -114,6 +120,20 @@ export const volumeTeardownBusy: ClassDefinition = {
     "dell/csm#146",
     "longhorn/longhorn#2474",
   ],
+  detect: (view) =>
+    unchangedVolumes(view).flatMap(({ volumes, pod, quietMs }) => {
+      if (pod === undefined || volumes.mounts.length === 0) return [];
+      return [
+        {
+          severity: "critical",
+          subject: { type: "file", path: volumes.path },
+          summary: `${count(volumes.mounts)} of the deleted pod ${pod.namespace}/${pod.name} ${volumes.mounts.length === 1 ? "is" : "are"} still mounted ${inWords(quietMs)} after its containers ended`,
+          evidence: [...mountEvidence(volumes), { source: "kubernetes", fact: "the pod has a deletion timestamp" }],
+          blocks: [`the deletion of pod ${pod.namespace}/${pod.name}`],
+          blockedPods: namedPods([pod]),
+        } satisfies Detected,
+      ];
+    }),
 };
 
 export const orphanedVolumesDirectory: ClassDefinition = {
@@ -137,7 +157,8 @@ export const orphanedVolumesDirectory: ClassDefinition = {
     },
   ],
   logFragments: ["orphaned pod"],
-  inSnapshot: "A pod's directory of kubelet that no pod has. Not detected yet; the kubelet's log names the path.",
+  inSnapshot:
+    "Kubelet's directory of a pod that neither the API server nor the runtime has, where nothing changed for longer than --volume-attachment-age while kubelet ran. It takes a kubeconfig or a service account.",
   versions: "All kubelets; the wording with rmdir() since 1.19.",
   treatment: {
     mode: "attended",
@@ -160,4 +181,83 @@ export const orphanedVolumesDirectory: ClassDefinition = {
     "kubernetes/kubernetes#38498",
     "rancher/rke2#2083",
   ],
+  detect: (view) =>
+    unchangedVolumes(view).flatMap(({ volumes, pod, quietMs }) => {
+      // A kubelet that has just started, or does not run, has not had the time to remove it.
+      if (pod !== undefined || kubeletUpMs(view) < view.policy.volumeAttachmentAgeMs) return [];
+      return [
+        {
+          severity: "warning",
+          subject: { type: "file", path: volumes.path },
+          summary: `kubelet's directory of a pod that no longer exists is left, unchanged for ${inWords(quietMs)}${volumes.mounts.length === 0 ? "" : `, with ${count(volumes.mounts)} mounted`}`,
+          evidence: [
+            ...mountEvidence(volumes),
+            { source: "kubernetes", fact: `the API server has no pod with the uid ${volumes.uid} on this node` },
+            { source: "cri", fact: "the runtime lists no sandbox of it" },
+          ],
+        } satisfies Detected,
+      ];
+    }),
 };
+
+interface Unchanged {
+  readonly volumes: PodVolumes;
+  /** Missing if the API server does not have it. */
+  readonly pod?: KnownPod;
+  readonly quietMs: number;
+}
+
+/** Directories of pods that have ended, in which kubelet has changed nothing for longer than a volume may wait. */
+function unchangedVolumes(view: NodeView): readonly Unchanged[] {
+  const { kubernetes, observedAt, podVolumes, cri } = view.snapshot;
+  const found = podVolumes?.status === "read" ? podVolumes.value : [];
+  if (kubernetes.source !== "api" || cri.status !== "read" || cri.value.sandboxesIncomplete === true) return [];
+  const { containers } = cri.value;
+  return found.flatMap((volumes) => {
+    const pod = kubernetes.pods.find(({ uid }) => uid === volumes.uid);
+    const sandboxes = view.sandboxesOfPod.get(volumes.uid) ?? [];
+    if (sandboxes.some(({ state }) => state === "ready")) return [];
+    // While the runtime has a sandbox of a pod that is gone, kubelet is still removing that.
+    if (pod === undefined && sandboxes.length > 0) return [];
+    if (pod !== undefined && isHeldInCluster({ uid: volumes.uid, namespace: pod.namespace ?? "" }, view)) return [];
+    const own = containers.filter(({ labels }) => labels[POD_UID] === volumes.uid);
+    const ends = own.map(({ exit }) => (exit === undefined ? undefined : Number(exit.finishedAt / 1_000_000n)));
+    // A container that runs, or whose end is unknown, may use the volume.
+    if (ends.includes(undefined)) return [];
+    // Without a container the end of the pod is unknown: only kubelet's report shows that it fails.
+    if (pod !== undefined && own.length === 0 && !isReported(volumes, view)) return [];
+    const since = Math.max(volumes.changedAt.getTime(), ...ends.filter((end) => end !== undefined));
+    const quietMs = observedAt.getTime() - since;
+    return quietMs >= view.policy.volumeAttachmentAgeMs ? [{ volumes, pod, quietMs }] : [];
+  });
+}
+
+const POD_UID = "io.kubernetes.pod.uid";
+const UNMOUNT_FAILED = /unmountvolume|unmounter|subpath mounts/i;
+
+function isReported({ uid }: PodVolumes, { snapshot }: NodeView): boolean {
+  const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
+  return lines.some(({ text }) => text.includes(uid) && UNMOUNT_FAILED.test(text));
+}
+
+function kubeletUpMs({ snapshot: { processes, boot } }: NodeView): number {
+  const started = valueOr(processes, undefined)?.kubelet?.startedSecondsAfterBoot;
+  if (started === undefined || boot.status !== "read") return -1;
+  return (boot.value.uptimeSeconds - started) * 1000;
+}
+
+const MAX_SHOWN = 3;
+
+function mountEvidence({ path, mounts }: PodVolumes): Detected["evidence"] {
+  if (mounts.length === 0) return [{ source: "processes", fact: `nothing is mounted below ${path}` }];
+  const more = mounts.length > MAX_SHOWN ? ` and ${mounts.length - MAX_SHOWN} more` : "";
+  return [{ source: "processes", fact: `mounted on the node: ${mounts.slice(0, MAX_SHOWN).join(", ")}${more}` }];
+}
+
+function count(mounts: readonly string[]): string {
+  return mounts.length === 1 ? "a volume" : `${mounts.length} volumes`;
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
+}

@@ -217,11 +217,16 @@ export function procLink(path: string): string | undefined {
 
 /** The targets of a process's open files, such as `socket:[1234]`; none if they cannot be read. */
 export function openFilesOf(processDir: string): ReadonlySet<string> {
+  return new Set(openLinksOf(processDir));
+}
+
+/** One for each file descriptor. */
+export function openLinksOf(processDir: string): readonly string[] {
   try {
-    return new Set(readdirSync(`${processDir}/fd`).flatMap((name) => procLink(`${processDir}/fd/${name}`) ?? []));
+    return readdirSync(`${processDir}/fd`).flatMap((name) => procLink(`${processDir}/fd/${name}`) ?? []);
   } catch {
     // Ended, or permission denied.
-    return new Set();
+    return [];
   }
 }
 

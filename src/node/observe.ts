@@ -10,6 +10,7 @@ import { readCni } from "./cni-facts.ts";
 import { readContainerd, unansweredShims } from "./containerd-facts.ts";
 import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
+import { needsInotifyUse, readInotifyUse } from "./inotify.ts";
 import { readKernelLog } from "./kernel-log.ts";
 import { runningKubeletRoot } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
@@ -17,6 +18,7 @@ import { readLogs } from "./logs.ts";
 import { comparePidNamespace } from "./machine.ts";
 import { readMultusDaemon } from "./multus-daemon.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
+import { readPodVolumes } from "./pod-volumes.ts";
 import { type ProcessTable, readBoot, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
@@ -71,7 +73,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
     // A hung cluster may have used up the timeout: the second request has its own.
     const settled = await rescan(snapshot, root, () => observeContainerd(containerd, callWithin(timeoutMs)));
-    return await withCniDaemons(settled, root, timeoutMs);
+    return await withNodeLimits(await withCniDaemons(settled, root, timeoutMs), root, timeoutMs);
   } finally {
     channel.close();
   }
@@ -85,6 +87,13 @@ async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: numbe
   const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? places.cniConfDir;
   const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
+}
+
+async function withNodeLimits(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
+  if (!needsInotifyUse(snapshot)) return snapshot;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const table = await readProcessTable({ root, signal });
+  return { ...snapshot, inotify: await readInotifyUse({ root, table, signal }) };
 }
 
 interface RuntimeFacts {
@@ -158,6 +167,7 @@ async function observeWith(
       readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
     ),
   ]);
+  const podVolumes = readPodVolumes({ kubernetes }, { root, kubeletRoot: await kubeletRoot });
   return {
     node: options.node,
     observedAt,
@@ -172,6 +182,7 @@ async function observeWith(
     kubernetes,
     multusDaemon,
     csi,
+    podVolumes,
     kernel,
   };
 }

@@ -1,3 +1,4 @@
+import { classById } from "../classes/index.ts";
 import type { Evidence } from "../evidence/finding.ts";
 import { printable } from "../host/text.ts";
 import type { ReportedFinding } from "./node-report.ts";
@@ -26,15 +27,20 @@ const CLASS: Column = { heading: "CLASS", shorten: { keep: "start", comfortable:
 const AGE: Column = { heading: "AGE", drop: "early" };
 const BLOCKS: Column = { heading: "BLOCKS", drop: "early" };
 
-/** Worst first; ghosts before leaks; then by pod, web-2 before web-10. */
+/** Worst first; causes of all others before them, ghosts before leaks; then by pod, web-2 before web-10. */
 export function inTableOrder(findings: readonly ReportedFinding[]): readonly ReportedFinding[] {
   return findings.toSorted(
     (one, other) =>
       RANK[one.severity] - RANK[other.severity] ||
+      Number(isCauseOfOthers(other)) - Number(isCauseOfOthers(one)) ||
       KIND_RANK[one.kind ?? "other"] - KIND_RANK[other.kind ?? "other"] ||
       naturalOrder(podOf(one), podOf(other)) ||
       naturalOrder(one.id, other.id),
   );
+}
+
+function isCauseOfOthers(finding: ReportedFinding): boolean {
+  return classById(finding.class)?.blocksEveryCall === true;
 }
 
 /** One line per finding. */

@@ -99,7 +99,7 @@ const BEHAVIOUR = {
   volumeAttachmentAge: {
     ...withDefault(kinds.duration("0s"), "5m"),
     flag: ["How long a volume may wait to be attached to this node (default 5m)", "DURATION"],
-    meaning: "How long a volume may wait to be attached.",
+    meaning: "How long a volume may wait to be attached or unmounted.",
   },
   concurrency: {
     ...withDefault(kinds.wholeNumber(1, 256), 32),

@@ -25,6 +25,10 @@ export interface Snapshot {
   readonly multusDaemon?: MultusDaemon;
   /** Missing if there was no reason to check. */
   readonly csi?: Source<readonly CsiSocket[]>;
+  /** Missing if nothing waits and nothing fails. */
+  readonly inotify?: Source<InotifyUse>;
+  /** Missing without an API server. */
+  readonly podVolumes?: Source<readonly PodVolumes[]>;
   /** Absent on a node where nothing is dead or restarts, because it is not needed there. */
   readonly kernel?: Source<KernelFacts>;
 }
@@ -65,6 +69,26 @@ export interface CsiSocket {
   readonly state: "listening" | "dead" | "missing";
   /** The registration socket exists: uninstalling a driver removes it. */
   readonly registered: boolean;
+}
+
+/** The inotify instances of processes of root, which share one limit. */
+export interface InotifyUse {
+  /** fs.inotify.max_user_instances */
+  readonly limit: number;
+  /** Open descriptors: one that a process shares with its child counts twice. */
+  readonly used: number;
+  /** The programs with the most. */
+  readonly holders: readonly { readonly name: string; readonly count: number }[];
+}
+
+/** Kubelet's directory of a pod that the API server is deleting, or does not have. */
+export interface PodVolumes {
+  readonly uid: PodUid;
+  readonly path: string;
+  /** When a volume was last added or removed. */
+  readonly changedAt: Date;
+  /** What is mounted below it. */
+  readonly mounts: readonly string[];
 }
 
 /** Problems reported in the kernel's own log. */
