@@ -1,11 +1,11 @@
-import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
 
 export type EventStream = ReturnType<typeof eventStream>;
 
 interface Listener {
-  readonly response: ServerResponse;
+  readonly socket: Socket;
   /** When the current frame was written to the socket; undefined if the last one was sent. */
   sendingSinceMs: number | undefined;
   /** The state has changed since its last frame. */
@@ -53,7 +53,7 @@ export function eventStream(store: Watched, limits = LIMITS) {
     }
     listener.sendingSinceMs = performance.now();
     listener.behind = false;
-    listener.response.write(frame, () => {
+    listener.socket.write(frame, () => {
       listener.sendingSinceMs = undefined;
       if (listener.behind && listeners.has(listener)) send(listener, stateFrame());
     });
@@ -61,25 +61,23 @@ export function eventStream(store: Watched, limits = LIMITS) {
 
   function beat(): void {
     for (const listener of listeners) {
-      if (listener.sendingSinceMs === undefined) listener.response.write(":\n\n");
-      else if (performance.now() - listener.sendingSinceMs > limits.stalledMs) listener.response.destroy();
+      if (listener.sendingSinceMs === undefined) listener.socket.write(":\n\n");
+      else if (performance.now() - listener.sendingSinceMs > limits.stalledMs) listener.socket.destroy();
     }
   }
 
-  /** Returns false if the limit of clients is reached. */
-  function add(response: ServerResponse): boolean {
-    if (listeners.size >= limits.listeners) return false;
-    // The client closed while its token was checked: its close event has already passed.
-    if (response.destroyed) return true;
-    const listener: Listener = { response, sendingSinceMs: undefined, behind: false };
-    response.once("close", () => remove(listener));
+  function hasPlace(): boolean {
+    return listeners.size < limits.listeners;
+  }
+
+  function add(socket: Socket): void {
+    // Another one took the last place meanwhile.
+    if (!hasPlace()) return void socket.destroy();
+    const listener: Listener = { socket, sendingSinceMs: undefined, behind: false };
+    socket.once("close", () => remove(listener));
     listeners.add(listener);
     heartbeat ??= setInterval(beat, limits.heartbeatMs).unref();
-    // For Bun, writing does not count as activity on a connection. Stalled clients are detected here.
-    response.setTimeout(0);
-    response.writeHead(200, { "content-type": "text/event-stream" });
     send(listener, stateFrame());
-    return true;
   }
 
   function remove(listener: Listener): void {
@@ -93,12 +91,13 @@ export function eventStream(store: Watched, limits = LIMITS) {
 
   const unsubscribe = store.onChange(changed);
   return {
+    hasPlace,
     add,
     close: (): void => {
       unsubscribe();
       for (const listener of listeners) {
         remove(listener);
-        listener.response.end();
+        listener.socket.end();
       }
     },
   };

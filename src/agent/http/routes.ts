@@ -1,58 +1,77 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { PAGE } from "../page/gen/page.ts";
 import { type AgentState, verdictWords } from "../state/state.ts";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
+import type { Answer, Headers, Subscription } from "./connection.ts";
 import type { Gate } from "./credentials.ts";
 import type { EventStream } from "./event-stream.ts";
 import { isLoopback } from "./listen-address.ts";
+import type { RequestHead } from "./request-head.ts";
 
 export interface RouteParts {
-  readonly listenHost: string | undefined;
   readonly store: Watched;
   readonly gate: Gate;
   readonly metrics: AgentMetrics;
   readonly readyWithinMs: () => number;
   readonly events: EventStream;
+  readonly bytes: SharedBytes;
   readonly page: () => Promise<StatusPage>;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly body: string | Buffer;
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+export type SharedBytes = ReturnType<typeof sharedBytes>;
+
+/** The bytes of the last text of each kind, so that clients who read slowly share them. */
+export function sharedBytes() {
+  const last = new Map<string, { readonly content: string; readonly bytes: Buffer }>();
+  return (kind: string, content: string, encoding: BufferEncoding = "utf8"): Buffer => {
+    const known = last.get(kind);
+    if (known?.content === content) return known.bytes;
+    const bytes = Buffer.from(content, encoding);
+    last.set(kind, { content, bytes });
+    return bytes;
+  };
 }
 
+const PLAIN = "text/plain; charset=utf-8";
 const READ_ONLY = ["GET", "HEAD"];
 const CHALLENGES = ['Basic realm="unghost, any user name and the token as password", charset="UTF-8"', "Bearer"];
 
-/** Read-only: no request changes anything. */
-export async function answer(parts: RouteParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-  const [path = "/"] = (request.url ?? "/").split("?", 1);
-  const refused = await refusal(parts, request, path);
-  if (refused !== undefined) return send(response, refused);
-  if (path === "/api/events") return listen(parts.events, request, response);
-  if (path === "/") return send(response, pageAnswer(await parts.page(), request.headers["accept-encoding"]));
-  send(response, await contentOf(parts, path));
+/** Read-only: no request changes anything. `listenHost`: where the connection was accepted. */
+export async function answer(
+  parts: RouteParts,
+  listenHost: string | undefined,
+  request: RequestHead,
+): Promise<Answer | Subscription> {
+  const [path = "/"] = request.target.split("?", 1);
+  const { headers, ...reply } =
+    (await refusal(parts, listenHost, request, path)) ?? (await contentFor(parts, request, path));
+  return { ...reply, headers: { ...SECURITY_HEADERS, ...headers } };
 }
 
-async function refusal(parts: RouteParts, request: IncomingMessage, path: string): Promise<Answer | undefined> {
-  if (isForeignHost(parts.listenHost, request.headers.host)) {
+async function refusal(
+  parts: RouteParts,
+  listenHost: string | undefined,
+  { method, headers }: RequestHead,
+  path: string,
+): Promise<Answer | undefined> {
+  if (isForeignHost(listenHost, headers.get("host"))) {
     return text(421, "This agent listens on loopback and answers to localhost, 127.0.0.1 and [::1] only.");
   }
-  if (!READ_ONLY.includes(request.method ?? "")) {
-    return {
-      ...text(405, "Read-only server: only GET and HEAD are supported."),
-      headers: { allow: READ_ONLY.join(", ") },
-    };
+  if (!READ_ONLY.includes(method)) {
+    return text(405, "Read-only server: only GET and HEAD are supported.", { allow: READ_ONLY.join(", ") });
   }
   if (path === "/healthz" || path === "/readyz") return undefined;
-  const access = await parts.gate(request.headers.authorization);
+  const access = await parts.gate(headers.get("authorization"));
   if (access === "granted") return undefined;
   if (access !== "denied") return text(503, `Bearer token cannot be checked: ${access.closed}`);
-  return { ...text(401, "Bearer token required."), headers: { "www-authenticate": CHALLENGES } };
+  return text(401, "Bearer token required.", { "www-authenticate": CHALLENGES });
+}
+
+async function contentFor(parts: RouteParts, request: RequestHead, path: string): Promise<Answer | Subscription> {
+  if (path === "/api/events") return changes(parts.events, request.method);
+  if (path === "/") return pageAnswer(await parts.page(), parts.bytes, request.headers.get("accept-encoding"));
+  return await contentOf(parts, path);
 }
 
 async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
@@ -64,9 +83,9 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
       return objection === undefined ? text(200, "ready") : text(503, `Not ready: ${objection}.`);
     }
     case "/metrics":
-      return typed(parts.metrics.contentType, await parts.metrics.render());
+      return typed(parts.metrics.contentType, parts.bytes(path, await parts.metrics.render()));
     case "/api/state":
-      return typed("application/json", stateJson(parts.store.state()));
+      return typed("application/json", parts.bytes(path, stateJson(parts.store.state())));
     default:
       return (await explanation(path)) ?? text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
   }
@@ -81,39 +100,33 @@ async function explanation(path: string): Promise<Answer | undefined> {
   const known = classById(path.slice(EXPLAIN.length));
   if (known === undefined) return undefined;
   const { renderClass } = await import("../../report/explain.ts");
-  return { status: 200, body: renderClass(known, { width: 100, colour: false }) };
+  return typed(PLAIN, renderClass(known, { width: 100, colour: false }));
 }
 
-function pageAnswer(page: StatusPage, accepted: string | readonly string[] | undefined): Answer {
+function pageAnswer(page: StatusPage, bytes: SharedBytes, accepted = ""): Answer {
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": pagePolicy(page),
     vary: "accept-encoding",
   };
-  if (!/\bgzip\b/.test(String(accepted))) return { status: 200, body: page.html, headers };
-  return { status: 200, body: Buffer.from(page.gzip, "base64"), headers: { ...headers, "content-encoding": "gzip" } };
+  if (!/\bgzip\b/.test(accepted)) return { status: 200, body: bytes("/", page.html), headers };
+  const body = bytes("/ gzip", page.gzip, "base64");
+  return { status: 200, body, headers: { ...headers, "content-encoding": "gzip" } };
 }
 
-function listen(events: EventStream, request: IncomingMessage, response: ServerResponse): void {
-  if (request.method === "HEAD") return send(response, typed("text/event-stream", ""));
-  if (!events.add(response)) send(response, text(503, "Too many event streams are open. Try again later."));
+function changes(events: EventStream, method: string): Answer | Subscription {
+  if (!events.hasPlace()) return text(503, "Too many event streams are open. Try again later.");
+  const headers = { "content-type": "text/event-stream" };
+  if (method === "HEAD") return { status: 200, body: "", headers };
+  return { status: 200, headers, subscribe: events.add };
 }
 
-function text(status: number, sentence: string): Answer {
-  return { status, body: `${sentence}\n` };
+function text(status: number, sentence: string, headers: Headers = {}): Answer {
+  return { status, body: `${sentence}\n`, headers: { "content-type": PLAIN, ...headers } };
 }
 
-function typed(contentType: string, body: string): Answer {
+function typed(contentType: string, body: string | Buffer): Answer {
   return { status: 200, body, headers: { "content-type": contentType } };
-}
-
-function send(response: ServerResponse, { status, body, headers = {} }: Answer): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "text/plain; charset=utf-8");
-  response.setHeader("content-length", Buffer.byteLength(body));
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  // The engine omits the body of a HEAD request.
-  response.end(body);
 }
 
 /**

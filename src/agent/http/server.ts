@@ -1,16 +1,16 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
-import type { SecureContextOptions } from "node:tls";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type SecureContextOptions } from "node:tls";
 import { pause } from "../../host/poll.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
 import type { Watched } from "../state/store.ts";
+import { serveConnection } from "./connection.ts";
 import { certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
-import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
-import { answer, builtPage, type StatusPage } from "./routes.ts";
+import { isLoopback, type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { connectionPlaces } from "./places.ts";
+import { answer, builtPage, type StatusPage, sharedBytes } from "./routes.ts";
 
 export interface AgentServerOptions {
   readonly store: Watched;
@@ -34,51 +34,60 @@ const RENEW_EVERY_MS = 30_000;
 /** The status server: read-only HTTP. Throws a user-facing message if it cannot listen as configured. */
 export async function openAgentServer(options: AgentServerOptions) {
   const { store, tokenFile, tls, readyWithinMs, warn } = options;
-  const where = parseListenAddress(options.listen);
   const gate = tokenFile === undefined ? OPEN_GATE : await tokenGate(tokenFile);
   const metrics = agentMetrics(store, { process: true });
   const events = eventStream(store);
   const page = options.page ?? builtPage;
-  const parts = { listenHost: where.host, store, gate, metrics, readyWithinMs, events, page };
+  const parts = { store, gate, metrics, readyWithinMs, events, page, bytes: sharedBytes() };
+  const listeners: Awaited<ReturnType<typeof listenWithRenewal>>[] = [];
 
-  function handler(request: IncomingMessage, response: ServerResponse): void {
-    answer(parts, request, response).catch((error: unknown) => {
-      warn("request failed", `${request.method} ${request.url}: ${(error as Error).message}`);
-      response.destroy();
-    });
-  }
-
-  function stopWatching(): void {
+  async function close(): Promise<void> {
     events.close();
     metrics.close();
+    await Promise.all(listeners.map((listener) => listener.close()));
   }
 
-  const server = await listenWithRenewal({ ...options, where, handler }).catch((error: unknown) => {
-    stopWatching();
+  async function listen(where: ListenAddress): Promise<AddressInfo> {
+    const serve: Serve = async (socket, closing) => {
+      try {
+        await serveConnection(socket, { reply: (request) => answer(parts, where.host, request), closing });
+      } catch (error) {
+        warn("request failed", describeError(error));
+        socket.destroy();
+      }
+    };
+    const listener = await listenWithRenewal({ ...options, where, serve });
+    listeners.push(listener);
+    return listener.bound;
+  }
+
+  const where = parseListenAddress(options.listen);
+  try {
+    const bound = await listen(where);
+    // Probes and `kubectl port-forward` reach the agent there, whatever the network does to the other address.
+    if (hasNoLoopback(where)) await listen({ host: LOOPBACK, port: bound.port });
+    return {
+      /** As a browser URL: http://127.0.0.1:20258 */
+      address: `${tls === undefined ? "http" : "https"}://${showAddress(bound.address, bound.port)}`,
+      close,
+    };
+  } catch (error) {
+    await close();
     throw error;
-  });
-  return {
-    /** As a browser URL: http://127.0.0.1:20258 */
-    address: `${tls === undefined ? "http" : "https"}://${showAddress(server.bound.address, server.bound.port)}`,
-    close: async (): Promise<void> => {
-      stopWatching();
-      await server.close();
-    },
-  };
+  }
 }
 
-/** All valid requests are short; slow or large ones are disconnected. */
-const LIMITS = {
-  maxHeaderSize: 8 * 1024,
-  headersTimeout: 5000,
-  requestTimeout: 10_000,
-  connectionsCheckingInterval: 1000,
-  keepAliveTimeout: 30_000,
-} as const;
-const MAX_CONNECTIONS = 64;
-/** Timeout of an idle connection. */
-const IDLE_MS = 60_000;
-/** Responses in flight at the end get this much time. */
+const LOOPBACK = "127.0.0.1";
+
+/** One address of the network: neither loopback nor every address. */
+function hasNoLoopback({ host }: ListenAddress): boolean {
+  return host !== undefined && !isLoopback(host) && !["0.0.0.0", "::"].includes(host);
+}
+
+type Serve = (socket: Socket, closing: AbortSignal) => Promise<void>;
+
+const HANDSHAKE_MS = 5000;
+/** Answers in flight at the end get this much time. */
 const CLOSING_MS = 1000;
 
 const WHY_NOT: Readonly<Record<string, string>> = {
@@ -88,12 +97,31 @@ const WHY_NOT: Readonly<Record<string, string>> = {
   ENOTFOUND: "the name is unknown. Give an address instead",
 };
 
-function createHttpServer(handler: RequestListener, certificate?: SecureContextOptions): Server {
+/** One listening socket and its connections. */
+function openSockets(serve: Serve, certificate?: SecureContextOptions) {
+  const places = connectionPlaces();
+  const closing = new AbortController();
+  const options = { allowHalfOpen: true, noDelay: true };
+  const onReady = (socket: Socket): void => void serve(socket, closing.signal);
   const server: Server =
-    certificate === undefined ? createServer(LIMITS, handler) : createTlsServer({ ...LIMITS, ...certificate }, handler);
-  server.maxConnections = MAX_CONNECTIONS;
-  server.timeout = IDLE_MS;
-  return server;
+    certificate === undefined
+      ? createServer(options, onReady)
+      : createTlsServer({ ...options, ...certificate, handshakeTimeout: HANDSHAKE_MS }, onReady);
+  server.on("connection", places.admit);
+  server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
+
+  function close(): Promise<void> {
+    closing.abort();
+    return new Promise((resolve) => {
+      const rest = setTimeout(() => places.closeAll(), CLOSING_MS);
+      server.close(() => {
+        clearTimeout(rest);
+        resolve();
+      });
+    });
+  }
+
+  return { server, close };
 }
 
 async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
@@ -108,40 +136,29 @@ async function listenOn(server: Server, { host, port }: ListenAddress): Promise<
   return server.address() as AddressInfo;
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const rest = setTimeout(() => server.closeAllConnections(), CLOSING_MS);
-    server.close(() => {
-      clearTimeout(rest);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
-}
-
 function showAddress(host: string, port: number): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-type ListenOptions = AgentServerOptions & { readonly where: ListenAddress; readonly handler: RequestListener };
+type ListenOptions = AgentServerOptions & { readonly where: ListenAddress; readonly serve: Serve };
 
 /**
  * With TLS the certificate is loaded again when it changes. Bun cannot replace the certificate of a running server, so
  * another server replaces it on the same port. While the new files are invalid the old certificate stays.
  */
-async function listenWithRenewal({ where, handler, tls, renewEveryMs = RENEW_EVERY_MS, warn }: ListenOptions) {
+async function listenWithRenewal({ where, serve, tls, renewEveryMs = RENEW_EVERY_MS, warn }: ListenOptions) {
   const certificate = tls && certificateFiles(tls);
-  const open = async (): Promise<Server> => createHttpServer(handler, await certificate?.read());
-  let server = await open();
-  const bound = await listenOn(server, where);
+  const open = async () => openSockets(serve, await certificate?.read());
+  let current = await open();
+  const bound = await listenOn(current.server, where);
   const stop = new AbortController();
 
   async function renew(): Promise<void> {
-    if (server.listening && (await certificate?.hasChanged()) !== true) return;
+    if (current.server.listening && (await certificate?.hasChanged()) !== true) return;
     const next = await open();
-    const previous = closeServer(server);
-    server = next;
-    await listenOn(next, { host: where.host, port: bound.port });
+    const previous = current.close();
+    current = next;
+    await listenOn(next.server, { host: where.host, port: bound.port });
     await previous;
   }
 
@@ -166,7 +183,7 @@ async function listenWithRenewal({ where, handler, tls, renewEveryMs = RENEW_EVE
     close: async () => {
       stop.abort();
       await renewing;
-      await closeServer(server);
+      await current.close();
     },
   };
 }

@@ -18,6 +18,9 @@ const SCAN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const SYNC_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
+/** Ages and the process's own metrics change without a change of the state. */
+const RENDERED_MS = 1000;
+
 /** The agent's state in Prometheus' words, in its own registry. */
 export function agentMetrics(store: Watched, options: AgentMetricsOptions) {
   const registry = new Registry();
@@ -35,7 +38,28 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions) {
     if (event.kind === "healed" || event.kind === "heal-failed") heals.observe(event.record.seconds);
   }
 
-  return { contentType: registry.contentType, render: () => registry.metrics(), close: store.onEvent(observe) };
+  let rendered: { readonly atMs: number; readonly text: Promise<string> } | undefined;
+  const forget = (): void => {
+    rendered = undefined;
+  };
+
+  function render(): Promise<string> {
+    const nowMs = performance.now();
+    if (rendered === undefined || nowMs - rendered.atMs > RENDERED_MS) {
+      rendered = { atMs: nowMs, text: registry.metrics() };
+    }
+    return rendered.text;
+  }
+
+  const unsubscribe = [store.onEvent(observe), store.onEvent(forget), store.onChange(forget)];
+  return {
+    contentType: registry.contentType,
+    /** Rendered once a change, however often it is asked for. */
+    render,
+    close: (): void => {
+      for (const stop of unsubscribe) stop();
+    },
+  };
 }
 
 /** Read again at each scrape, including counters: the state has the totals, so nothing is counted twice or missed. */

@@ -9,9 +9,18 @@ export type ClassWords = Readonly<Record<"code" | "title" | "explanation", strin
  * texts of the classes that occur, because all of them would be a third of the page.
  */
 export function stateJson(state: AgentState): string {
+  const known = written.get(state);
+  if (known !== undefined) return known;
   const shown = { ...state, timeline: runsOf(state.timeline), classWords: wordsFor(state) };
-  return JSON.stringify(shown, (_key, value: unknown) => (value instanceof Map ? Object.fromEntries(value) : value));
+  const json = JSON.stringify(shown, (_key, value: unknown) =>
+    value instanceof Map ? Object.fromEntries(value) : value,
+  );
+  written.set(state, json);
+  return json;
 }
+
+/** A state never changes, and is asked for many times. */
+const written = new WeakMap<AgentState, string>();
 
 function wordsFor({ sightings, heals, runs = [] }: AgentState): Readonly<Record<string, ClassWords>> {
   const healed = [...heals, ...runs.flatMap(({ items }) => items)];

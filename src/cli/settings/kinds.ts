@@ -148,7 +148,7 @@ export const endpoint: Kind<string> = {
 
 export const listenAddress: Kind<string> = {
   schema: valid(
-    "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere",
+    "expected HOST:PORT, like 127.0.0.1:20258, [fd00::1]:20258, :20258 for every address, or nothing to be reached nowhere",
     (given) => given === "" || succeeds(() => parseListenAddress(given)),
   ),
   range: "`HOST:PORT`",

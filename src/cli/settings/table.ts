@@ -223,7 +223,8 @@ export const SERVICE = {
   listen: {
     ...withDefault(kinds.listenAddress, "127.0.0.1:20258"),
     flag: ["Where metrics and the status page are served (default 127.0.0.1:20258; empty: nowhere)", "HOST:PORT"],
-    meaning: "Metrics and status page. `:20258` is every address of the node.",
+    meaning:
+      "Metrics and status page. Beside one address of the node, loopback is served on the same port. `:20258` is every address.",
   },
   tlsCert: {
     ...kinds.absolutePath,

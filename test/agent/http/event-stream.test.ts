@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { until } from "../../../lab/poll.ts";
 import { eventStream } from "../../../src/agent/http/event-stream.ts";
@@ -7,8 +7,8 @@ import { freshState } from "../metrics/agent-state.ts";
 
 const HANG_MS = 30_000;
 
-interface HeldResponse {
-  readonly response: ServerResponse;
+interface HeldSocket {
+  readonly socket: Socket;
   readonly written: readonly string[];
   /** The oldest held frame is sent. */
   readonly leave: () => void;
@@ -18,18 +18,16 @@ interface HeldResponse {
 describe("eventStream", () => {
   const LIMITS = { listeners: 2, spacingMs: 0, heartbeatMs: 10, stalledMs: 50 };
 
-  /** A response whose writes complete only when the test lets them. */
-  function heldResponse(): HeldResponse {
+  /** A connection whose writes complete only when the test lets them. */
+  function heldSocket(): HeldSocket {
     const written: string[] = [];
     const leaving: (() => void)[] = [];
     let onClose: () => void = () => undefined;
     let destroyed = false;
-    const response = {
+    const socket = {
       once: (_event: string, listener: () => void) => {
         onClose = listener;
       },
-      setTimeout: () => undefined,
-      writeHead: () => undefined,
       write: (chunk: string, left?: () => void) => {
         written.push(chunk);
         if (left !== undefined) leaving.push(left);
@@ -45,7 +43,7 @@ describe("eventStream", () => {
       },
     };
     return {
-      response: response as unknown as ServerResponse,
+      socket: socket as unknown as Socket,
       written,
       leave: () => leaving.shift()?.(),
       destroyed: () => destroyed,
@@ -59,8 +57,8 @@ describe("eventStream", () => {
   test("sends one frame at a time; changes meanwhile become one frame, the newest", async () => {
     const store = openStore(freshState());
     const stream = eventStream(store, { ...LIMITS, stalledMs: 600_000 });
-    const { response, written, leave } = heldResponse();
-    stream.add(response);
+    const { socket, written, leave } = heldSocket();
+    stream.add(socket);
 
     for (const version of ["a", "b", "c"]) {
       store.update((state) => ({ ...state, version }));
@@ -77,31 +75,31 @@ describe("eventStream", () => {
 
   test("drops a client that reads nothing for long, and frees its slot", async () => {
     const stream = eventStream(openStore(freshState()), LIMITS);
-    const { response, destroyed } = heldResponse();
-    stream.add(response);
-    stream.add(heldResponse().response);
+    const { socket, destroyed } = heldSocket();
+    stream.add(socket);
+    stream.add(heldSocket().socket);
 
     await until("the drop", HANG_MS, () => (destroyed() ? true : undefined));
 
-    expect(stream.add(heldResponse().response)).toBe(true);
+    expect(stream.hasPlace()).toBe(true);
     stream.close();
   });
 
-  test("a client that already disconnected takes no slot", () => {
+  test("a client that comes when all slots are taken is disconnected", () => {
     const stream = eventStream(openStore(freshState()), { ...LIMITS, listeners: 1 });
-    const gone = heldResponse();
-    gone.response.destroy();
+    const late = heldSocket();
+    stream.add(heldSocket().socket);
 
-    stream.add(gone.response);
+    stream.add(late.socket);
 
-    expect(stream.add(heldResponse().response)).toBe(true);
+    expect([stream.hasPlace(), late.destroyed(), late.written]).toEqual([false, true, []]);
     stream.close();
   });
 
   test("an idle client gets a heartbeat", async () => {
     const stream = eventStream(openStore(freshState()), LIMITS);
-    const { response, written, leave, destroyed } = heldResponse();
-    stream.add(response);
+    const { socket, written, leave, destroyed } = heldSocket();
+    stream.add(socket);
     leave();
 
     await until("the heartbeat", HANG_MS, () => written.find((chunk) => chunk === ":\n\n"));

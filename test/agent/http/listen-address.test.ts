@@ -1,5 +1,7 @@
+import { networkInterfaces } from "node:os";
 import { describe, expect, test } from "vitest";
 import { isOpenToNetwork, parseListenAddress } from "../../../src/agent/http/listen-address.ts";
+import { ask } from "./ask.ts";
 import { opened } from "./opened.ts";
 
 describe("parseListenAddress", () => {
@@ -9,6 +11,11 @@ describe("parseListenAddress", () => {
     ["[::]:1", { host: "::", port: 1 }],
     ["localhost:65535", { host: "localhost", port: 65535 }],
     [":20258", { host: undefined, port: 20258 }],
+    ["[fd00::10]:20258", { host: "fd00::10", port: 20258 }],
+    ["[10.0.0.7]:20258", { host: "10.0.0.7", port: 20258 }],
+    ["[fe80::1%eth0]:20258", { host: "fe80::1%eth0", port: 20258 }],
+    ["fd00::10:20258", { host: "fd00::10", port: 20258 }],
+    ["2001:db8:1:2:3:4:5:6:1", { host: "2001:db8:1:2:3:4:5:6", port: 1 }],
   ])("accepts %s", (text, address) => {
     expect(parseListenAddress(text)).toEqual(address);
   });
@@ -17,7 +24,9 @@ describe("parseListenAddress", () => {
     "",
     "20258",
     "127.0.0.1",
-    "::1:20258",
+    "fd00::10:8080",
+    "fd00::10",
+    "[node-7]:1",
     "[::1]",
     "[::x]:1",
     "127.0.0.1:65536",
@@ -46,6 +55,21 @@ describe("a listen address that cannot be used", () => {
       "cannot listen on 192.0.2.1:0: this machine has no such address. Choose one of its own.",
     );
   });
+});
+
+test("beside one address of the network it serves loopback on the same port; the other addresses stay closed", async () => {
+  const own = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === "IPv4" && !one.internal)?.address;
+  const { address } = await opened({ listen: `${own ?? "127.0.0.2"}:0` });
+  const { port } = new URL(address);
+
+  expect((await ask(address, "/healthz")).status).toBe(200);
+  const beside = ask(`http://127.0.0.1:${port}`, "/healthz");
+  // 127.0.0.2 is loopback itself: nothing is opened beside it.
+  if (own === undefined) await expect(beside).rejects.toThrow("ECONNREFUSED");
+  else expect((await beside).status).toBe(200);
+  await expect(ask(`http://127.0.0.3:${port}`, "/healthz")).rejects.toThrow("ECONNREFUSED");
 });
 
 test("reports the opened address as a URL", async () => {

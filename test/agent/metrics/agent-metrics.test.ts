@@ -212,6 +212,18 @@ describe("metrics from events", () => {
   });
 });
 
+test("rendered once a change, however often they are asked for", async () => {
+  const store = openStore(freshState());
+  const { render } = agentMetrics(store, { process: true });
+
+  const [first, again] = [render(), render()];
+  store.update((state) => ({ ...state, sightings: [sightingOf("pod-gone")] }));
+  const changed = render();
+
+  expect(again).toBe(first);
+  expect(seriesIn(await changed).get('unghost_findings{class="pod-gone"}')).toBe(1);
+});
+
 test("the agent's own memory and CPU are exported only on request", async () => {
   const own = ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"];
   const withThem = seriesIn(await agentMetrics(openStore(freshState()), { process: true }).render());
