@@ -70,7 +70,7 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
     mode: "attended",
     reversible: true,
     steps: [
-      "Restart the daemon's container on this node: kubelet's next attempt then succeeds. Shims that wait end with it. Asked for by name (heal --only multus-daemon-down-or-wedged) or allowed by the agent's policy, unghost stops a container that does not answer and sees that kubelet brings it back.",
+      "Restart the daemon's container on this node: kubelet's next attempt then succeeds. Shims that wait end with it. Allowed by name (heal --allow multus-daemon-down-or-wedged) or allowed by the agent's policy, unghost stops a container that does not answer and sees that kubelet brings it back.",
       "Where its CPU limit starves it, raise or remove the limit in the DaemonSet: its delegates run in the same cgroup.",
       "No removals by unghost until the daemon answers: each would feed the storm.",
     ],

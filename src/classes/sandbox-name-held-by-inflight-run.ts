@@ -148,7 +148,7 @@ function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, nam
 /** A recreated pod has another uid, and with it another, free name. */
 const RECREATE_BY_CONSENT: readonly string[] = [
   "Delete the pod: its controller creates a new one, whose sandbox name is free.",
-  "Consent by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
+  "Consent: unghost heal --allow sandbox-name-held-by-inflight-run --yes.",
 ];
 
 /** Only for a pod with a controller that re-creates it: never a bare pod, a static one, or one that is opted out. */

@@ -15,7 +15,7 @@ const EXIT_OF_VERDICT: Readonly<Record<NodeReport["verdict"], ExitCode>> = {
 };
 
 /** The table layout of a report, beside its format. */
-export interface TableShape extends Pick<TableOptions, "wide" | "all" | "noHeaders"> {
+export interface TableShape extends Pick<TableOptions, "wide" | "all" | "noHeaders" | "command"> {
   /** One finding id per line. */
   readonly names?: boolean;
   /** No output: the exit code is the result. */

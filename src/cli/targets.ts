@@ -50,7 +50,7 @@ export function withSelection(report: NodeReport, selection: Selection | undefin
   return { ...report, selection: { targets: [...targets], namespaces: [...namespaces] } };
 }
 
-/** A mistyped class in --only or --skip must not silently mean "none". */
+/** A mistyped class in --only, --skip or --allow must not silently mean "none". */
 export function checkClassNames(names: readonly string[]): void {
   for (const name of names) {
     if (classById(name) !== undefined) continue;

@@ -150,13 +150,13 @@ const NOTHING_TO_END = reason(
 
 function needsConsent({ class: id, cure, treatment }: Finding): Reason<"needs-consent"> {
   // Without a cure only the manual steps help.
-  const allow = cure.length === 0 ? "" : ` (to allow it: unghost heal --only ${id}, or agent.classes.${id}: heal)`;
+  const allow = cure.length === 0 ? "" : ` (to allow it: unghost heal --allow ${id}, or agent.classes.${id}: heal)`;
   return reason("needs-consent", `manual${allow}: ${treatment.steps.join(" ")}`);
 }
 
-/** Some treatments need consent because they end processes: naming only this class is the consent. */
-function isConsentedTo({ class: id, cure }: Finding, { only, consented = NONE }: HealPolicy): boolean {
-  return cure.length > 0 && (consented.has(id) || (only.length === 1 && only[0] === id));
+/** Some treatments need consent because they end processes. */
+function isConsentedTo({ class: id, cure }: Finding, { consented = NONE }: HealPolicy): boolean {
+  return cure.length > 0 && consented.has(id);
 }
 
 function stepsFor(rung: Exclude<Rung, 0>, finding: Finding, sandbox: Sandbox, view: NodeView): readonly Step[] {

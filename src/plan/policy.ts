@@ -12,7 +12,7 @@ export interface HealPolicy extends DiagnosisPolicy {
   readonly cap: number;
   /** Sandboxes whose removal an earlier run started and did not finish, from its journal. */
   readonly unfinished?: ReadonlySet<string>;
-  /** Manual classes that the agent's policy allows to heal. */
+  /** Manual classes that may be healed: by `--allow`, or by the agent's policy. */
   readonly consented?: ReadonlySet<string>;
   /** `--no-kick`: do not restart pods that crashed because of the finding. */
   readonly noKick?: boolean;

@@ -13,6 +13,7 @@ import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
 import { isFullId, type PodRef } from "../node/types/ids.ts";
 import type { KernelFacts, Snapshot } from "../node/types/snapshot.ts";
 import type { LeftAlone } from "../plan/plan.ts";
+import { planDigest } from "../plan/saved-plan.ts";
 import type { Planned } from "../plan/scan.ts";
 import type { NodeReport, ReportedAction, ReportedFinding, SINCE_SOURCES } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
@@ -217,7 +218,7 @@ export function planReport({
     ),
     ...plan.leftAlone.map(skipped),
   ];
-  return withHealing(buildReport(snapshot, diagnosis), results);
+  return { ...withHealing(buildReport(snapshot, diagnosis), results), planDigest: planDigest(plan) };
 }
 
 /** What was done, and why the rest was skipped. */

@@ -182,6 +182,8 @@ export const NodeReportSchema = v.object({
   ),
   advice: v.array(v.string()),
   actions: v.optional(v.array(ActionSchema)),
+  /** Of a dry run: `heal --plan FILE` compares it with the plan that it makes. */
+  planDigest: v.optional(v.string()),
   remaining: v.optional(v.array(v.string())),
 });
 

@@ -22,6 +22,8 @@ export interface PlanContext {
   readonly problems: NodeReport["problems"];
   /** `edge-7`, or `edge-7 for shop/web-0`. */
   readonly where: string;
+  /** Manual classes that the operator allowed. */
+  readonly allowed?: readonly string[];
 }
 
 export interface PlanOptions extends TextOptions {
@@ -33,7 +35,7 @@ const NAMED_SUBJECTS = 10;
 const MAX_ROWS = 20;
 
 /** `3 ghosts, 1 leak on edge-7`: the subject of the question. */
-export function planSubject(plan: Plan, { view, where }: PlanContext): string {
+export function planSubject(plan: Plan, { view, where }: Pick<PlanContext, "view" | "where">): string {
   return `${countByKind(plan.actions.map(({ finding }) => reportedFinding(finding, view)))} on ${printable(where)}`;
 }
 
@@ -48,6 +50,8 @@ export function renderPlan(plan: Plan, context: PlanContext, options: PlanOption
       : `Plan: heal ${planSubject(plan, context)}${left}`;
   const lines = [wrap(ink.bold(headline), columns, "  "), ...planRows(plan, context, ink, options)];
   for (const group of groupsOf(plan.actions)) lines.push(...(verbose ? groupDetails : groupLine)(group, ink, columns));
+  const allowed = (context.allowed ?? []).filter((id) => plan.actions.some(({ finding }) => finding.class === id));
+  if (allowed.length > 0) lines.push(wrap(`Manual, and allowed by --allow: ${allowed.join(", ")}`, columns, "  "));
   if (plan.leftAlone.length > 0) lines.push(...leftAloneLines(plan.leftAlone, ink, options));
   if (context.problems.length > 0) lines.push(renderProblems(context.problems, options));
   return `${lines.join("\n")}\n`;

@@ -14,6 +14,7 @@ import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { shortened } from "./output.ts";
 import { countBlocked, creationWords, pendingLine } from "./pending.ts";
 import {
+  type CommandLine,
   count,
   countByKind,
   fullStop,
@@ -35,7 +36,11 @@ export interface TableOptions extends TextOptions {
   /** One line for every finding, however many there are. */
   readonly all?: boolean;
   readonly noHeaders?: boolean;
+  /** Prints a next command as the reader can run it. */
+  readonly command?: CommandLine;
 }
+
+const PLAIN: CommandLine = (name, ...more) => ["unghost", name, ...more].join(" ");
 
 /** More findings than this are grouped, because they would fill the screen. */
 const MAX_ROWS = 20;
@@ -53,7 +58,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   if (!verbose) {
     body.push(...pendingLines(report, options));
     if (report.problems.length > 0) body.push(renderProblems(report.problems, options));
-    body.push(...notes(report, isGrouped, columns));
+    body.push(...notes(report, isGrouped, options));
     return `${body.join("\n")}\n`;
   }
   const parts = [body.join("\n"), ...findingDetails(report.findings, { ...options, ink })];
@@ -108,20 +113,20 @@ function pendingLines({ findings, pending = [], observedAt }: NodeReport, option
     return isAlone ? wrap(line, options.columns, "    ") : shortened(line, options.columns, "start");
   });
   const more = pending.length - first.length;
-  return [head, ...lines, ...(more > 0 ? [`  … and ${more} more (unghost scan -v)`] : [])];
+  return [head, ...lines, ...(more > 0 ? [`  … and ${more} more (${(options.command ?? PLAIN)("scan", "-v")})`] : [])];
 }
 
 /** The kept sandboxes, and the next command. */
-function notes(report: NodeReport, isGrouped: boolean, columns: number): readonly string[] {
+function notes(report: NodeReport, isGrouped: boolean, { columns, command = PLAIN }: TableOptions): readonly string[] {
   const kept = keptLine(report);
   const next: string[] = [];
-  if (report.findings.some(({ treatment }) => treatment.automatic)) next.push("Next: unghost heal --dry-run");
-  if (isGrouped) next.push("Every finding: unghost scan --all");
+  if (report.findings.some(({ treatment }) => treatment.automatic)) next.push(`Next: ${command("heal", "--dry-run")}`);
+  if (isGrouped) next.push(`Every finding: ${command("scan", "--all")}`);
   const details = [
     ...(report.findings.length + (report.pending ?? []).length > 0 ? ["Details"] : []),
     ...(report.advice.length > 0 ? [count(report.advice.length, "upgrade note")] : []),
   ];
-  if (details.length > 0) next.push(`${details.join(", ")}: unghost scan -v`);
+  if (details.length > 0) next.push(`${details.join(", ")}: ${command("scan", "-v")}`);
   const parts = [...(kept === undefined ? [] : [kept]), ...next];
   return inLines(parts, columns);
 }

@@ -163,3 +163,6 @@ export function countByKind(findings: readonly Pick<ReportedFinding, "kind">[]):
       .join(", ") || "no ghosts"
   );
 }
+
+/** A command of unghost with the flags and targets of the one that runs, as it can be pasted where the reader is. */
+export type CommandLine = (name: string, ...more: readonly string[]) => string;

@@ -107,7 +107,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
         },
       ]);
       expect(planHealing(diagnosis, policy).actions).toEqual([]);
-      const byName = planHealing(diagnosis, { ...policy, only: ["sandbox-name-held-by-inflight-run"] });
+      const byName = planHealing(diagnosis, { ...policy, consented: new Set(["sandbox-name-held-by-inflight-run"]) });
       const byPolicy = planHealing(diagnosis, { ...policy, consented: new Set(["sandbox-name-held-by-inflight-run"]) });
       for (const { actions } of [byName, byPolicy]) expect(actions).toMatchObject([{ steps: [{ kind: "kick-pod" }] }]);
     });

@@ -142,7 +142,7 @@ describe("volume-attachment-stuck", () => {
     expect(factsOf(seen)).toMatch(/whether the attacher driver\.example works is unknown/);
   });
 
-  const policy = { ...PATIENT, allDead: false, cap: 10, only: ["volume-attachment-stuck"] };
+  const policy = { ...PATIENT, allDead: false, cap: 10, consented: new Set(["volume-attachment-stuck"]) };
   test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
     ["its attacher fails", { error: "volume is in use" }, [DB], /what the attacher driver\.example logs/],
     [

@@ -26,7 +26,7 @@ test.each(storyRuntimes(runtimes, ["2.1"]))(
     const unasked = reportOf(await unghostOn(node, "heal", "--yes", "-o", "json"));
     expect(unasked.actions?.map(({ outcome }) => outcome)).toEqual(["skipped"]);
 
-    const healing = await unghostOn(node, "heal", "--yes", "--only", CLASS, "-o", "json");
+    const healing = await unghostOn(node, "heal", "--yes", "--allow", CLASS, "-o", "json");
     const { actions, remaining } = reportOf(healing);
     expect(actions).toMatchObject([{ action: "restart-daemon", outcome: "healed", journalId: expect.any(String) }]);
     expect([healing.code, remaining]).toEqual([0, []]);

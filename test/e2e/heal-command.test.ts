@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import { leakedLease } from "../../lab/faults/host-local.ts";
@@ -29,7 +30,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect([dry.code, dryJson.code, mute.code]).toEqual([1, 1, 3]);
     expect(dry.stdout).toMatch(/^Plan: heal 3 ghosts on /);
     expect(dry.stdout).toMatch(/^\w+ +default\/busy +dead-after-crash .* remove$/m);
-    expect(dry.stdout).toMatch(/^Dry run: nothing was changed\. {3}To heal: unghost heal /m);
+    expect(flat(dry.stdout)).toContain(`To heal: unghost heal ${AT_ONCE.join(" ")} `);
     expect(names.stdout).toMatch(/^(?:dead-after-crash\/[0-9a-f]{64}\n){3}$/);
     expect(wide.stdout).toMatch(/^SEV .* ACTION +SANDBOX +SUBJECT +EVIDENCE$/m);
     expect(mute.stderr).toContain("--yes");
@@ -38,6 +39,44 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect(remaining).toHaveLength(3);
     expect([await listedIds(node), disk()]).toEqual(before);
     expect(treeOf(node.path("/var/lib/unghost"))).toEqual(new Map());
+  });
+
+  test("repeats what made the plan safe in the commands that it prints", async () => {
+    const node = await deadNode(2);
+    const given = ["--only", "dead-after-crash", "-n", "default", ...AT_ONCE];
+
+    const [dry, mute, scan] = [
+      await unghostIn(node, ["heal", "--dry-run", ...given]),
+      await unghostIn(node, ["heal", ...given]),
+      await unghostIn(node, ["scan", ...given]),
+    ];
+
+    for (const flag of ["--only dead-after-crash", "--min-age 0s", "--namespace default"]) {
+      expect(flat(dry.stdout).split("To heal: ")[1]).toContain(flag);
+      expect(flat(scan.stdout).split("Next: unghost heal ")[1]).toContain(flag);
+      expect(mute.stderr).toContain(flag);
+    }
+  });
+
+  test("heals a saved plan without a question, and refuses it when the node has changed", async () => {
+    const node = await deadNode(2);
+    const file = "/var/tmp/plan.json";
+    const saved = await unghostIn(node, ["heal", "--dry-run", "-o", "json", "-n", "default", ...AT_ONCE]);
+    writeFileSync(node.path(file), saved.stdout);
+
+    const otherFlags = await unghostIn(node, ["heal", "--plan", file, "default/dead-0", ...AT_ONCE]);
+    expect([otherFlags.code, otherFlags.stderr]).toEqual([
+      3,
+      expect.stringMatching(/^Nothing was changed: .*1 that it has and that cannot be healed now\. Make a new plan: /),
+    ]);
+    expect(await listedIds(node)).toHaveLength(2);
+    const healed = await unghostIn(node, ["heal", "--plan", file, "-n", "default", ...AT_ONCE]);
+    expect([healed.code, await listedIds(node)]).toEqual([0, []]);
+    const again = await unghostIn(node, ["heal", "--plan", file, "-n", "default", ...AT_ONCE]);
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("Nothing to heal.")]);
+    writeFileSync(node.path(file), "{}");
+    const broken = await unghostIn(node, ["heal", "--plan", file, ...AT_ONCE]);
+    expect([broken.code, broken.stderr]).toEqual([64, expect.stringContaining("is not a saved plan")]);
   });
 
   test("asks once on a terminal, and shows the progress", async () => {

@@ -196,10 +196,13 @@ describe("a finding is skipped", () => {
     ["there is no consent", attended, {}, ["left", "needs-consent"]],
     ["the policy consents", attended, { consented: new Set([FINDING.class]) }, ["cure", "cure"]],
     ["the policy consents to another class", attended, { consented: new Set(["other"]) }, ["left", "needs-consent"]],
-    ["the operator names only this class", attended, { only: [FINDING.class] }, ["cure", "cure"]],
-    ["the operator names another class", attended, { only: ["other"] }, ["left", "needs-consent"]],
-    ["the operator names several", attended, { only: [FINDING.class, "other"] }, ["left", "needs-consent"]],
-    ["there is no action to allow", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
+    ["a filter names only this class", attended, { only: [FINDING.class] }, ["left", "needs-consent"]],
+    [
+      "there is no action to allow",
+      { ...attended, cure: [] },
+      { consented: new Set([FINDING.class]) },
+      ["left", "needs-consent"],
+    ],
   ])("until consent is given: %s", (_, finding, policy, wanted) => {
     expect(decided(finding, { policy })).toEqual(wanted);
   });
@@ -208,7 +211,7 @@ describe("a finding is skipped", () => {
     [
       "with the class that may be allowed",
       [CURE],
-      "manual (to allow it: unghost heal --only dead-after-crash, or agent.classes.dead-after-crash: heal): Check.",
+      "manual (to allow it: unghost heal --allow dead-after-crash, or agent.classes.dead-after-crash: heal): Check.",
     ],
     ["without a class when consent would start no action", [], "manual: Check."],
   ])("until consent is given, %s", (_, cure, text) => {

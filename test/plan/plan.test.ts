@@ -175,11 +175,11 @@ describe("hung creations, leaked shims and manual steps", () => {
 
     expect(reasons(planFor(parts))).toEqual([
       expect.stringMatching(
-        /^manual \(to allow it: unghost heal --only shim-leak, or agent\.classes\.shim-leak: heal\): /,
+        /^manual \(to allow it: unghost heal --allow shim-leak, or agent\.classes\.shim-leak: heal\): /,
       ),
     ]);
-    expect(steps(planFor(parts, { only: ["shim-leak"] }))).toEqual(["end-process"]);
-    expect(planFor(parts, { only: ["shim-leak", "netns-and-veth-leak"] }).actions).toEqual([]);
+    expect(steps(planFor(parts, { consented: new Set(["shim-leak"]) }))).toEqual(["end-process"]);
+    expect(planFor(parts, { only: ["shim-leak"] }).actions).toEqual([]);
   });
 
   test("lists the manual steps", () => {

@@ -33,7 +33,7 @@ async function wordsFor(
 ): Promise<readonly string[]> {
   if (name === undefined) return COMMAND_NAMES;
   const last = before.at(-1);
-  if (last === "--only" || last === "--skip") return classes.map(({ id }) => id);
+  if (["--only", "--skip", "--allow"].includes(last ?? "")) return classes.map(({ id }) => id);
   if (last === "-o" || last === "--output")
     return name === "scan" || name === "heal" ? [...FORMATS, "wide", "name"] : FORMATS;
   if (last === "--distribution") return (await import("../../boot/install/detect.ts")).CHOICES;

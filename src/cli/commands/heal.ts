@@ -8,17 +8,21 @@ import type { Recovery } from "../../heal/quarantine/recover.ts";
 import { settleEarlierRuns } from "../../heal/session.ts";
 import { printable } from "../../host/text.ts";
 import { clusterOpener } from "../../kube/cluster-credentials.ts";
+import type { Plan } from "../../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../plan/policy.ts";
+import { unchangedSince } from "../../plan/saved-plan.ts";
 import { type Planned, type ScanOptions, scanNode } from "../../plan/scan.ts";
 import { buildReport, healingReport, planReport, problemsIn } from "../../report/build.ts";
 import { formatDocument } from "../../report/output.ts";
 import { type PlanOptions, planSubject, renderPlan } from "../../report/plan.ts";
 import { progress } from "../../report/progress.ts";
 import { renderNames, renderSummary, selectedWords } from "../../report/table.ts";
-import { inLines } from "../../report/words.ts";
+import { type CommandLine, inLines } from "../../report/words.ts";
+import { commandLine } from "../command-line.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { askYesNo, ExitCode, type Io, print, wantsColour } from "../io.ts";
-import { list, onOff } from "../settings/kinds.ts";
+import { changeSince, readSavedPlan } from "../saved-plan.ts";
+import { list, onOff, text } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
@@ -34,6 +38,8 @@ const healFlags = {
   namespace: list("Only pods of these namespaces", "NAMESPACE"),
   noKick: onOff("Do not restart pods that crash-looped because of what was healed"),
   allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
+  allow: list("Also heal these manual classes, some of which end processes", "CLASS"),
+  plan: text("Heal exactly this plan, saved by --dry-run -o json, without a question; refused if it changed", "FILE"),
 };
 
 export const healCommand = defineCommand({
@@ -47,7 +53,9 @@ export const healCommand = defineCommand({
 async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: readonly string[]): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const settings = await resolveSettings(flags, io);
-  checkClassNames([...settings.only, ...settings.skip]);
+  const allowed = flags.allow ?? [];
+  checkClassNames([...settings.only, ...settings.skip, ...allowed]);
+  const saved = flags.plan === undefined ? undefined : readSavedPlan(flags.plan, settings.node);
   const selection = selectionOf(targets, flags.namespace);
   // With --yes, the first report is the one after the heal.
   const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
@@ -56,6 +64,7 @@ async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: 
     ...settings,
     allDead: flags.allDead ?? false,
     noKick: flags.noKick ?? false,
+    consented: new Set(allowed),
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
@@ -71,14 +80,19 @@ async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: 
     return ExitCode.unknown;
   }
   const where = snapshot.node + selectedWords(selection);
-  const context = { view: diagnosis.view, problems: problemsIn(snapshot), where };
+  const context = { view: diagnosis.view, problems: problemsIn(snapshot), where, allowed };
   const isTable = settings.output === "table";
-  const command = ["unghost heal", ...targets, ...(flags.namespace ?? []).map((name) => `-n ${name}`)].join(" ");
+  const given = { ...asked, dryRun: false, yes: false, output: undefined, verbose: undefined, plan: undefined };
+  const command = commandLine(given, targets, io.env);
   if (isTable && plan.actions.length + plan.leftAlone.length > 0) {
     if (layout.names !== true) io.stdout(renderPlan(plan, context, { ...tableOptions(settings, io), ...layout }));
     else if (flags.dryRun === true) io.stdout(renderNames({ findings: plan.actions.map(({ finding }) => finding) }));
   }
-  for (const { id } of diagnosis.alsoBlocking ?? []) io.stderr(`Not named, and also in the way: unghost heal ${id}\n`);
+  for (const { id } of diagnosis.alsoBlocking ?? []) {
+    io.stderr(
+      `Not named, and also in the way: ${commandLine({ ...given, namespace: undefined }, [id], io.env)("heal")}\n`,
+    );
+  }
   if (flags.dryRun !== true && diagnosis.findings.length > 0 && nodeHolds(diagnosis.view).paused) {
     io.stderr(
       "Nothing was changed: this node is paused. Remove unghost.dev/paused from the node, or use --dry-run to see the plan.\n",
@@ -93,24 +107,31 @@ async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: 
     if (layout.names !== true) await showPlanOnly(shown, { selection, command, isDryRun }, settings, io);
     return exitOf(diagnosis);
   }
-  if (flags.yes !== true) {
+  if (saved !== undefined) {
+    const changed = changeSince(saved, plan);
+    if (changed !== undefined) {
+      io.stderr(`Nothing was changed: ${changed} Make a new plan: ${command("heal", "--dry-run", "-o", "json")}\n`);
+      return ExitCode.refused;
+    }
+  } else if (flags.yes !== true) {
     const question = `Heal ${planSubject(plan, context)}?`;
     const answer = io.stdinIsTerminal && io.stdoutIsTerminal ? await askYesNo(question, io) : "no-terminal";
     if (answer !== "yes") {
       io.stderr(
         answer === "no"
           ? "Nothing was changed.\n"
-          : `Nothing was changed: there is no terminal to confirm on. Run ${command} --yes, or --dry-run to see the plan.\n`,
+          : `Nothing was changed: there is no terminal to confirm on. Run ${command("heal", "--yes")}, or with --dry-run to see the plan.\n`,
       );
       return ExitCode.refused;
     }
   }
-  return await healAndShow(shown, pipeline, { settings, layout, selection }, io);
+  const narrow = saved === undefined ? undefined : unchangedSince(plan);
+  return await healAndShow(shown, pipeline, { settings, layout, selection, narrow }, io);
 }
 
 interface PlanOnly {
   readonly selection: Selection | undefined;
-  readonly command: string;
+  readonly command: CommandLine;
   readonly isDryRun: boolean;
 }
 
@@ -130,7 +151,10 @@ async function showPlanOnly(
     await showReport(withSelection(buildReport(snapshot, diagnosis), selection), settings, io);
     io.stdout("Nothing to heal.\n");
   } else if (isDryRun) {
-    const next = plan.actions.length === 0 ? [] : [`To heal: ${command}`, `Evidence: ${command} --dry-run -v`];
+    const next =
+      plan.actions.length === 0
+        ? []
+        : [`To heal: ${command("heal")}`, `Evidence: ${command("heal", "--dry-run", "-v")}`];
     io.stdout(`${inLines(["Dry run: nothing was changed.", ...next], io.columns).join("\n")}\n`);
   }
 }
@@ -139,10 +163,12 @@ interface Shown {
   readonly settings: NodeSettings;
   readonly layout: TableShape;
   readonly selection: Selection | undefined;
+  /** What of each round's plan may be executed. */
+  readonly narrow: ((plan: Plan) => Plan) | undefined;
 }
 
 async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io: Io): Promise<ExitCode> {
-  const { settings, layout, selection } = how;
+  const { settings, layout, selection, narrow } = how;
   const { names = false } = layout;
   const table = settings.output === "table";
   const interruption = interruptedBySignals(io);
@@ -153,6 +179,7 @@ async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io
   });
   const healed = await run(shown, {
     ...pipeline,
+    narrow: narrow && (({ plan }) => narrow(plan)),
     session: sessionOptions(settings),
     concurrency: settings.concurrency,
     cniCacheDir: settings.cniCacheDir,

@@ -7,6 +7,7 @@ import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
 import { buildReport } from "../../report/build.ts";
 import type { NodeReport } from "../../report/node-report.ts";
+import { commandLine } from "../command-line.ts";
 import type { ExitCode, Io } from "../io.ts";
 import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts";
 import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
@@ -48,10 +49,11 @@ const DEFAULT_INTERVAL = "5s";
 /** Reads the node, changes nothing. */
 async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false } = flags;
+  const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false, ...others } = flags;
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
-  const shape: TableShape = { ...layout, all, noHeaders, quiet };
+  const command = commandLine({ ...others, namespace, output: undefined, verbose: undefined }, targets, io.env);
+  const shape: TableShape = { ...layout, all, noHeaders, quiet, command };
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;

@@ -1,0 +1,30 @@
+import type { CommandLine } from "../report/words.ts";
+import type { Env } from "./settings/read.ts";
+import { kebab } from "./settings/table.ts";
+
+type FlagValue = string | boolean | readonly string[] | undefined;
+
+/** `flags` as the command line gave them; undefined and false are left out. */
+export function commandLine(
+  flags: Readonly<Record<string, FlagValue>>,
+  targets: readonly string[],
+  env: Env,
+): CommandLine {
+  const given = Object.entries(flags).flatMap(([key, value]) => flagWords(`--${kebab(key)}`, value));
+  return (name, ...more) => [...place(env), "unghost", name, ...targets, ...given, ...more].map(shellWord).join(" ");
+}
+
+function flagWords(flag: string, value: FlagValue): readonly string[] {
+  if (value === undefined || value === false) return [];
+  if (value === true) return [flag];
+  return typeof value === "string" ? [flag, value] : value.flatMap((one) => [flag, one]);
+}
+
+/** The agent's image has no shell: who reads this came through kubectl. */
+function place({ POD_NAME: pod, POD_NAMESPACE: namespace }: Env): readonly string[] {
+  return pod && namespace ? ["kubectl", "--namespace", namespace, "exec", "-it", pod, "--"] : [];
+}
+
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
