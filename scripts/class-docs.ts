@@ -52,7 +52,7 @@ function page(one: FailureClass): string {
     "how" in inSnapshot
       ? `**On a node.** ${plain(inSnapshot.how)}`
       : `**On a node.** Not visible: ${plain(inSnapshot.why)}`,
-    `**Versions.** ${plain(one.versions)}`,
+    versionsOf(one),
     `**Healing: ${treatment.mode}${treatment.mode !== "none" && treatment.reversible ? ", can be undone" : ""}.**`,
     list(treatment.steps),
     treatment.gates.length > 0 ? `Only when proven:\n\n${list(treatment.gates)}` : "",
@@ -61,6 +61,16 @@ function page(one: FailureClass): string {
     `**Reports**: ${one.links.map((link) => `[${shortLink(link)}](${link})`).join(", ")}`,
   ];
   return parts.filter((part) => part !== "").join("\n\n");
+}
+
+function versionsOf({ affected: { since, until, ends, note } }: FailureClass): string {
+  const rows = [
+    `Since: ${since}`,
+    `Until: ${until === "open" ? "the newest releases still have it" : until}`,
+    `Ended by: ${ends}`,
+    ...(note === undefined ? [] : [note]),
+  ];
+  return `**Versions**\n\n${list(rows)}`;
 }
 
 function heading(one: FailureClass): string {

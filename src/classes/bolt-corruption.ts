@@ -43,7 +43,11 @@ export const boltCorruption: ClassDefinition = {
   logFragments: ["bolt", "page type", "reachable pages", "page expected", "meta.db"],
   inSnapshot:
     "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
-  versions: "All.",
+  versions: {
+    since: "every containerd release",
+    until: "open",
+    ends: "No upgrade: a disk that keeps what it confirmed, and no power cut.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

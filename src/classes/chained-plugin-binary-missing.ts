@@ -14,7 +14,7 @@ export const chainedPluginBinaryMissing: ClassDefinition = {
   sharedCause: true,
   title: "A plugin of the chain has no binary",
   explanation:
-    "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
+    "The network configuration, or the runtime itself (loopback), calls a plugin whose program is not where the runtime searches: the standard plugins were never installed, the network add-on installs them into another directory, a service mesh or SR-IOV add-on was uninstalled, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
   mechanism:
     "libcni searches the type of each plugin in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
   signatures: () => [
@@ -50,20 +50,27 @@ export const chainedPluginBinaryMissing: ClassDefinition = {
     conclusive: true,
     how: "The active conflist names a type that is in none of the bin directories. Where the runtime does not name those (CRI-O), a log has to.",
   },
-  versions: "Any runtime; istio 1.29 still affected.",
+  versions: {
+    since: "every release of any runtime",
+    until: "open",
+    ends: "No upgrade: install the plugins that the configuration calls. istio 1.29 still removes its binary too early.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
     steps: [
-      "The owner still exists: restart its DaemonSet pod on this node, which puts the binary back.",
-      "The owner is gone: take the plugin out of the conflist, as printed.",
+      "A standard plugin (loopback, bridge, portmap, host-local, bandwidth …): install the CNI plugins of the distribution, or the release archive of containernetworking/plugins, into the first directory that the message lists.",
+      "The plugin is on the node, in another directory: make the runtime's bin_dir (bin_dirs from containerd 2.1 on) and the hostPath of the add-on's DaemonSet the same.",
+      "The add-on that owns it still exists: restart its DaemonSet pod on this node, which puts the binary back.",
+      "A chained add-on was uninstalled on purpose: take its entry out of the conflist. Never do that with loopback, which is in no conflist, or with the main plugin.",
       "Then stop and remove what is left over.",
     ],
     gates: ["The binary is missing from every configured bin directory."],
   },
   byHand: [
-    "Reinstall the add-on, or copy its binary back into the CNI bin directory.",
-    "If it was removed on purpose, remove its entry from the conflist in the CNI configuration directory.",
+    "Compare the directories in the message with those that have plugins: ls /opt/cni/bin /usr/lib/cni /usr/libexec/cni, crictl info | grep -i bindir.",
+    "Standard plugin: apt install containernetworking-plugins (or the release archive), and link or copy it into the first directory of the message.",
+    "Reinstall the add-on that owns any other one; if a chained one was removed on purpose, remove its entry from the conflist.",
   ],
   danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts later.",
   links: [

@@ -30,7 +30,7 @@ export const clockStepSandboxAttemptReuse: ClassDefinition = {
   logFragments: ["sandbox"],
   inSnapshot:
     "For one pod uid the order of attempts differs from the order of creation times, or a creation time lies in the future, before 1971, or before the first boot.",
-  versions: "Kubelet before 1.35, with any runtime.",
+  versions: { since: "every kubelet, with any runtime", until: "kubelet 1.34", ends: "Upgrade the kubelet to 1.35." },
   treatment: {
     mode: "automatic",
     reversible: false,

@@ -12,7 +12,11 @@ export const cniCacheFilesOrphaned: ClassDefinition = {
     "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They grow in number with each crash, and sometimes they are the only record of an address that still has to be freed.",
   mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
   inSnapshot: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
-  versions: "All.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "No upgrade: they are left by removals that did not complete.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,

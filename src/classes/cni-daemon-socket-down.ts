@@ -63,7 +63,11 @@ export const cniDaemonSocketDown: ClassDefinition = {
   logFragments: ["plugin", "grpc", "ovn", "cni", "antrea", "spiderpool", "127.0.0.1:5"],
   inSnapshot:
     "The CNI configuration names the agent's socket. No process listens on it while kubelet reports that pods fail; or one does, and several plugin calls that started after it wait for it.",
-  versions: "Any.",
+  versions: {
+    since: "every plugin with a daemon",
+    until: "open",
+    ends: "No upgrade: a daemon with memory, CPU and priority class as its load needs them.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

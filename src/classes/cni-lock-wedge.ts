@@ -50,8 +50,12 @@ export const cniLockWedge: ClassDefinition = {
   logFragments: ["container runtime is down", "runtime service failed", "retrieve pods"],
   inSnapshot:
     "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
-  versions:
-    "containerd 2.x (seen on 2.1 and 2.3), whose go-cni holds the lock while a plugin runs. containerd 1.6.20 answers Status in the same situation.",
+  versions: {
+    since: "containerd 2.0, whose go-cni holds the lock while a plugin runs",
+    until: "open",
+    ends: "No upgrade: 2.3 has it. A network plugin that ends by its own deadline prevents it.",
+    note: "containerd 1.6.20 answers Status in the same situation.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

@@ -52,8 +52,12 @@ export const cniNotInitialized: ClassDefinition = {
     conclusive: true,
     how: "CRI status reports the network as not ready, and the CNI directory holds no configuration, or holds one the runtime does not see.",
   },
-  versions:
-    "All. A sandbox whose ADD never completed can be removed without CNI from containerd 1.6.37, 1.7.23 and 2.0.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "No upgrade ends the missing configuration. From containerd 1.6.37, 1.7.23 and 2.0 on a sandbox whose ADD never completed can be removed without it.",
+    note: "Ordinary for the minute between the start of the runtime and that of the network add-on.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

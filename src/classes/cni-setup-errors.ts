@@ -38,7 +38,11 @@ export const staleCniConfFirst: ClassDefinition = {
   logFragments: ["kubeconfig", "cilium"],
   inSnapshot:
     "Which add-on owns a file is not concluded yet. It would show as a first file whose plugin no pod of the node serves, with another file behind it.",
-  versions: "All; uninstallers of multus, cilium, linkerd-cni and microk8s add-ons leave files behind.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "Remove the file with the add-on: uninstallers of multus, cilium, linkerd-cni and microk8s leave it behind.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -95,7 +99,7 @@ export const ovnPortNotReady: ClassDefinition = {
   ],
   logFragments: ["ovs port", "pod annotation", "for annotations", "br-int flow"],
   inSnapshot: "OVN's databases are not read; the logs of its pods on this node have the cause.",
-  versions: "All releases of ovn-kubernetes.",
+  versions: { since: "every release of ovn-kubernetes", until: "open", ends: "No upgrade: repair OVN." },
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: [
     "kubectl get pod <pod> -o jsonpath='{.metadata.annotations}': without k8s.ovn.org/pod-networks check ovnkube-controller, with it at ovn-controller and ovs-vswitchd on the node.",
@@ -132,7 +136,11 @@ export const multusDelegatesToItself: ClassDefinition = {
   ],
   logFragments: ["multus-cni-network"],
   inSnapshot: "multus' choice is not recorded on the node; its configuration file names the cluster network.",
-  versions: "multus 3 and 4 with a configuration written by hand, or a multusAutoconfigDir that holds its own file.",
+  versions: {
+    since: "multus 3",
+    until: "open",
+    ends: "No upgrade: keep multus' own file out of multusAutoconfigDir and of a configuration written by hand.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -171,8 +179,11 @@ export const cniStoreLocked: ClassDefinition = {
   ],
   logFragments: ["locking store", "key-value store", "store lock", "store is locked"],
   inSnapshot: "Azure's lock file is not read; /var/run/azure-vnet.json.lock names the process that has it.",
-  versions:
-    "azure-vnet with its state on the node, 1.0 to 1.4. Clusters with the stateless CNI do not have the lock (rolled out from Kubernetes 1.30 on, for Windows first).",
+  versions: {
+    since: "azure-vnet 1.0",
+    until: "azure-vnet 1.4",
+    ends: "Move to the stateless Azure CNI, which has no lock (rolled out from Kubernetes 1.30 on, for Windows first).",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -219,7 +230,11 @@ export const cniKubeconfigCaStale: ClassDefinition = {
   ],
   logFragments: ["x509:"],
   inSnapshot: "The CA in the plugin's kubeconfig is not compared with the cluster's yet.",
-  versions: "All plugins with a kubeconfig of their own on the node.",
+  versions: {
+    since: "every plugin with a kubeconfig of its own on the node",
+    until: "open",
+    ends: "No upgrade: restart the network add-on after a rotation of the cluster's CA.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -262,7 +277,11 @@ export const multusShimNewerThanDaemon: ClassDefinition = {
   ],
   logFragments: ["/readyz", "(shim)"],
   inSnapshot: "The versions of the shim and of the daemon's image are not compared yet.",
-  versions: "A shim of multus 4.3.1 or later with a daemon up to 4.3.0. The same version on both sides ends it.",
+  versions: {
+    since: "multus 4.3.1 as the shim, with a daemon up to 4.3.0",
+    until: "open",
+    ends: "Run the same version on both sides: roll the DaemonSet out again.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

@@ -45,8 +45,12 @@ export const libcniResultCacheCorrupt: ClassDefinition = {
   ],
   logFragments: ["network", "root root"],
   inSnapshot: { conclusive: true, how: "The result file of a NotReady sandbox is empty or is not JSON." },
-  versions:
-    "containerd 1.6 and 1.7, CRI-O up to 1.30 (libcni 1.1). containerd 2.x and CRI-O from 1.31 on tolerate it; single-plugin configurations under multus do not up to libcni 1.3.0.",
+  versions: {
+    since: "containerd 1.6, and CRI-O with libcni 1.1",
+    until: "containerd 1.7 and CRI-O 1.30 (libcni 1.1)",
+    ends: "Upgrade to containerd 2.0 or CRI-O 1.31, which tolerate a broken result. `unghost keep` prevents the empty file.",
+    note: "Single-plugin configurations under multus fail up to libcni 1.3.0.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,
@@ -131,7 +135,11 @@ export const multusCacheCorrupt: ClassDefinition = {
   ],
   logFragments: ["multus"],
   inSnapshot: { conclusive: true, how: "The multus cache file of a sandbox is empty or is not JSON." },
-  versions: "multus up to 3.9.x loops; multus 4.0.0 and later leaks silently.",
+  versions: {
+    since: "every multus 3",
+    until: "multus 3.9",
+    ends: "Upgrade multus to 4.0, whose DEL succeeds; its delegates' addresses leak. `unghost keep` prevents the empty file.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,
@@ -180,7 +188,11 @@ export const delegateScratchCorrupt: ClassDefinition = {
   ],
   logFragments: ["netconf", "cni"],
   inSnapshot: { conclusive: true, how: "The flannel scratch file of a sandbox is empty or is not JSON." },
-  versions: "Older flannel cni-plugin fails; the current one logs, succeeds and leaks.",
+  versions: {
+    since: "early releases of flannel's CNI plugin",
+    until: "not known; the current one does not fail",
+    ends: "Update flannel's CNI plugin: the current one logs, succeeds and leaks. `unghost keep` prevents the empty file.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,

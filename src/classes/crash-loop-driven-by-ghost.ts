@@ -15,7 +15,7 @@ export const crashLoopDrivenByGhost: ClassDefinition = {
     "Each start makes namespaces, mounts and processes, and each end tears them down. Hundreds of those an hour load the kernel until it stalls; a stalled kernel makes plugins time out, and plugins that time out leave sandboxes behind.",
   inSnapshot:
     "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are reported with it.",
-  versions: "All.",
+  versions: { since: "every release", until: "open", ends: "No upgrade: it ends with the ghost." },
   treatment: {
     mode: "none",
     reversible: false,

@@ -8,7 +8,7 @@ export const containerNameHeldBySlowCreate: ClassDefinition = {
   code: "A2",
   title: "Container name held by a slow create",
   explanation:
-    "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet timed out after two minutes and retried; the second request meets the name of the first. It nearly always ends well on its own.",
+    "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet timed out after two minutes and retried; the second request meets the name of the first. It mostly ends on its own within minutes; one that does not needs a restart of the runtime.",
   mechanism:
     "CreateContainer reserves the container's name first and prepares the snapshot after that. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
   signatures: () => [
@@ -30,8 +30,12 @@ export const containerNameHeldBySlowCreate: ClassDefinition = {
   logFragments: ["reserve"],
   inSnapshot:
     "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears without intervention.",
-  versions:
-    "All. Newer containerd (2.1.7+, 2.2.2+, 2.3) adds “check if another CreateContainer request is in progress”.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "No upgrade. A faster disk or smaller images prevent it.",
+    note: "containerd 2.1.7, 2.2.2 and 2.3 add “check if another CreateContainer request is in progress”.",
+  },
   treatment: {
     mode: "none",
     reversible: true,
@@ -41,10 +45,17 @@ export const containerNameHeldBySlowCreate: ClassDefinition = {
   byHand: [
     "Wait. Check I/O pressure (/proc/pressure/io) and free space.",
     "If it lasts longer than a quarter of an hour, delete the pod; its controller makes one with a new name.",
+    "If that does not help, and nothing waits for the disk any more, restart the runtime (systemctl restart containerd, or k3s): the names that only its memory holds are free then. Check for duplicate names (D1, D2) and free disk space first.",
     "Give the node a faster disk, or make the image smaller.",
   ],
   danger: "Removing the “stale” id kills a create that was about to succeed.",
-  links: ["containerd/containerd#4604", "containerd/containerd#9113", "k3s-io/k3s#2312", "k3s-io/k3s#7690"],
+  links: [
+    "containerd/containerd#4604",
+    "containerd/containerd#9113",
+    "k3s-io/k3s#2312",
+    "k3s-io/k3s#7690",
+    "k3s-io/k3s#13652",
+  ],
 };
 
 export const clockStepContainerRestartcount: ClassDefinition = {
@@ -74,7 +85,11 @@ export const clockStepContainerRestartcount: ClassDefinition = {
   logFragments: ["container name"],
   inSnapshot:
     "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
-  versions: "All kubelets; the upstream change was still open when this was written.",
+  versions: {
+    since: "every kubelet",
+    until: "open",
+    ends: "No upgrade: the change is not merged. A clock that is right before the kubelet starts prevents it.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -122,7 +137,11 @@ export const containerInvisibleAfterEnospcRestart: ClassDefinition = {
   logFragments: ["load container", "sandbox", "checkpoint status"],
   inSnapshot:
     "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
-  versions: "All containerd releases, main included.",
+  versions: {
+    since: "every containerd release",
+    until: "open",
+    ends: "No upgrade: main has it. Free disk space before containerd is restarted.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -179,7 +198,11 @@ export const kernelNetnsHang: ClassDefinition = {
   logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
   inSnapshot:
     "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
-  versions: "A kernel defect; any runtime.",
+  versions: {
+    since: "Linux, any release",
+    until: "open",
+    ends: "A newer kernel; which one depends on the driver that holds the reference.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -227,7 +250,11 @@ export const containerCreateStatHang: ClassDefinition = {
   logFragments: ["reserve", "failed to stat", "checking path", "blocked for more than"],
   inSnapshot:
     "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",
-  versions: "All containerd releases.",
+  versions: {
+    since: "every containerd release",
+    until: "open",
+    ends: "No upgrade. Storage that answers, or soft mounts, prevent it.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -269,7 +296,11 @@ export const eventedPlegStaleStatus: ClassDefinition = {
   logFragments: ["sandbox"],
   inSnapshot:
     "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",
-  versions: "Kubelets with the feature gate EventedPLEG switched on.",
+  versions: {
+    since: "kubelets with the feature gate EventedPLEG on",
+    until: "open",
+    ends: "Switch the feature gate EventedPLEG off, which is the default.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

@@ -33,8 +33,12 @@ export const deadAfterCrash: ClassDefinition = {
     "After a restart the runtime rebuilds its list from its database, finds no task, and sets the sandbox NotReady with its name reserved. Result cache and address file survive on disk. RemovePodSandbox frees all three.",
   inSnapshot:
     "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
-  versions:
-    "All runtimes. CRI-O removes them automatically after a reboot, and keeps them when only its own processes died.",
+  versions: {
+    since: "every release of any runtime",
+    until: "open",
+    ends: "No upgrade: `unghost boot` removes them before pods start.",
+    note: "CRI-O removes them automatically after a reboot, and keeps them when only its own processes died.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

@@ -65,7 +65,11 @@ export const delTimeoutKilled: ClassDefinition = {
   logFragments: ["plugin", "sandbox", "cni"],
   inSnapshot:
     "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
-  versions: "All.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "No upgrade: a network plugin whose DEL ends within a minute.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

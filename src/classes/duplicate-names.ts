@@ -25,7 +25,7 @@ export const recoverDuplicateSandboxName: ClassDefinition = {
   logFragments: ["recover state"],
   inSnapshot:
     "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
-  versions: "All containerd releases, main included.",
+  versions: { since: "every containerd release", until: "open", ends: "No upgrade: main has it." },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -63,7 +63,7 @@ export const recoverDuplicateContainerName: ClassDefinition = {
   logFragments: ["recover state"],
   inSnapshot:
     "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
-  versions: "All containerd releases, main included.",
+  versions: { since: "every containerd release", until: "open", ends: "No upgrade: main has it." },
   treatment: {
     mode: "attended",
     reversible: true,

@@ -24,8 +24,12 @@ export const failedRollbackUnknownSandbox: ClassDefinition = {
   logFragments: ["sandbox", "cni"],
   inSnapshot:
     "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",
-  versions:
-    "containerd 1.6.9 to 1.6.36 and all of 1.7; 2.x only when a CNI result was recorded or the pause container could not be cleaned up. From 1.6.37 and 1.7.23 a sandbox whose ADD never completed can be stopped.",
+  versions: {
+    since: "containerd 1.6.9",
+    until: "containerd 1.6.36 and 1.7.22",
+    ends: "Upgrade containerd to 1.7.31, 2.0.8, 2.1.7, 2.2.2 or later: there a sandbox whose ADD never completed can be stopped.",
+    note: "It remains in every release where a CNI result was recorded, or where the pause container could not be cleaned up.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

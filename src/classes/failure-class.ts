@@ -47,7 +47,7 @@ export interface ClassDefinition {
    * repair.
    */
   readonly inSnapshot: string | { readonly conclusive: true; readonly how: string };
-  readonly versions: string;
+  readonly versions: Affected;
   readonly treatment: TreatmentInfo;
   /** The manual steps without unghost. */
   readonly byHand: readonly string[];
@@ -85,8 +85,22 @@ export interface ClassDefinition {
   readonly countedAs?: "leftoverContainers" | "volumeAttachmentsStuck";
 }
 
+/** Which releases have a class, and what ends it. */
+export interface Affected {
+  /** The first release, of the component that has to be upgraded where there is one. */
+  readonly since: string;
+  /** The last release; `open` while the newest one has it. */
+  readonly until: string;
+  /** The upgrade that ends it; without one, that there is none, and what prevents it. */
+  readonly ends: string;
+  readonly note?: string;
+}
+
 /** As the catalogue has it. */
-export interface FailureClass extends Omit<ClassDefinition, "inSnapshot"> {
+export interface FailureClass extends Omit<ClassDefinition, "inSnapshot" | "versions"> {
+  readonly affected: Affected;
+  /** The same in words. */
+  readonly versions: string;
   readonly category: Category;
   readonly signatures: () => readonly Signature[];
   readonly logFragments: readonly string[];

@@ -23,7 +23,11 @@ export const hostlocalEmptyIpFile: ClassDefinition = {
   ],
   logFragments: ["root root"],
   inSnapshot: "An address file of zero bytes, older than the current boot.",
-  versions: "host-local, all versions up to v1.9.1.",
+  versions: {
+    since: "every release of host-local",
+    until: "open",
+    ends: "No upgrade: 1.9.1 has it. `unghost keep` prevents the empty file.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,
@@ -103,7 +107,11 @@ export const hostlocalIpLeakAfterReboot: ClassDefinition = {
   ],
   logFragments: ["ip address", "allocate for range", "allocated to"],
   inSnapshot: "An address file whose id is neither listed over CRI nor in the runtime's records.",
-  versions: "Every runtime with host-local: flannel, canal, bridge, macvlan and others.",
+  versions: {
+    since: "every release of host-local: flannel, canal, bridge, macvlan and others",
+    until: "open",
+    ends: "No upgrade. A plugin whose DEL is called for each dead sandbox frees them.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,

@@ -23,8 +23,12 @@ export const imageSnapshotMissing: ClassDefinition = {
   ],
   logFragments: ["missing parent", "parent snapshot"],
   inSnapshot: "Image content and snapshots are not compared; the error in the logs names the missing layer.",
-  versions:
-    "containerd 1.2 to 2.2 in the reports, mostly with remote snapshotters (nydus, stargz) or after a crash of the node.",
+  versions: {
+    since: "containerd 1.2",
+    until: "open",
+    ends: "No upgrade. A remote snapshotter that keeps its directory over a restart prevents it.",
+    note: "Reported up to 2.2, mostly with remote snapshotters (nydus, stargz) or after a crash of the node.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -75,8 +79,11 @@ export const crioStorageCorrupt: ClassDefinition = {
   ],
   logFragments: ["layer not known", "read-write layer", "containers/storage"],
   inSnapshot: "CRI-O's image store is not read; the message for every new pod is the proof.",
-  versions:
-    "CRI-O 1.16 to 1.19 in the reports (OKD 4.5, 4.6). Later releases note an unclean shutdown (clean_shutdown_file), and crio wipe then clears the store at the next boot.",
+  versions: {
+    since: "CRI-O 1.16",
+    until: "CRI-O 1.19 in the reports (OKD 4.6)",
+    ends: "Upgrade CRI-O: later releases note an unclean shutdown (clean_shutdown_file), and crio wipe clears the store at the next boot.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -1,5 +1,5 @@
 import * as catalogue from "./catalogue.ts";
-import { CATEGORIES, type Category, type ClassDefinition, type FailureClass } from "./failure-class.ts";
+import { type Affected, CATEGORIES, type Category, type ClassDefinition, type FailureClass } from "./failure-class.ts";
 
 /** Every failure class, in the order of its codes. */
 export const classes: readonly FailureClass[] = Object.entries(CATEGORIES).flatMap(([letter, category]) =>
@@ -15,7 +15,15 @@ function numberOf({ code }: ClassDefinition): number {
 
 function classOf(definition: ClassDefinition, category: Category): FailureClass {
   const links = definition.links.map((link) => `https://github.com/${link.replace("#", "/issues/")}`);
-  return { signatures: () => [], logFragments: [], ...definition, category, inSnapshot: shownBy(definition), links };
+  const { versions: affected, ...rest } = definition;
+  const versions = inWords(affected);
+  const inSnapshot = shownBy(definition);
+  return { signatures: () => [], logFragments: [], ...rest, category, affected, versions, inSnapshot, links };
+}
+
+function inWords({ since, until, ends, note }: Affected): string {
+  const last = until === "open" ? "the newest releases still have it" : `until ${until}`;
+  return [`Since ${since}; ${last}.`, ends, ...(note === undefined ? [] : [note])].join(" ");
 }
 
 function shownBy({ inSnapshot, detect, detectAmong, adopts }: ClassDefinition): FailureClass["inSnapshot"] {

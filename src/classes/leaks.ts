@@ -25,8 +25,11 @@ export const chainedPluginIpLeak: ClassDefinition = {
   ],
   logFragments: ["ip address", "sandbox"],
   inSnapshot: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
-  versions:
-    "Every release that skips or ignores DEL when no result was recorded: containerd 1.6.37+, 1.7.23+ and all of 2.x.",
+  versions: {
+    since: "containerd 1.6.37, 1.7.23 and 2.0",
+    until: "open",
+    ends: "No upgrade: a release that calls DEL for an incomplete ADD leaks where the first plugin to fail ends the chain.",
+  },
   treatment: {
     mode: "none",
     reversible: true,
@@ -49,7 +52,11 @@ export const delNeverExecuted: ClassDefinition = {
     "The runtime died after the network was set up and before it had written that down. Later it reports the network as torn down although no plugin was ever called, and the address stays allocated.",
   mechanism: "With no result recorded these releases skip CNI DEL entirely and log success.",
   inSnapshot: "It shows only through what it leaves, which is found as C1.",
-  versions: "containerd 1.6.37+, 1.7.23 to 1.7.30, 2.0.0 to 2.0.7, 2.1.0 to 2.1.6, 2.2.0 and 2.2.1.",
+  versions: {
+    since: "containerd 1.6.37, 1.7.23, 2.0.0, 2.1.0 and 2.2.0",
+    until: "containerd 1.7.30, 2.0.7, 2.1.6 and 2.2.1; 1.6 to its end",
+    ends: "Upgrade containerd to 1.7.31, 2.0.8, 2.1.7, 2.2.2 or 2.3.",
+  },
   treatment: {
     mode: "none",
     reversible: true,
@@ -81,7 +88,7 @@ export const delSwallowed: ClassDefinition = {
   ],
   logFragments: ["shim"],
   inSnapshot: "It shows only through what it leaves, which is found as C1.",
-  versions: "multus shim 4.0.2 and later; go-cni, all versions.",
+  versions: { since: "multus shim 4.0.2; every release of go-cni", until: "open", ends: "No upgrade." },
   treatment: {
     mode: "none",
     reversible: true,
@@ -132,7 +139,11 @@ export const sandboxListOverflow: ClassDefinition = {
   ],
   logFragments: ["grpc", "retrieve pods", "larger than max"],
   inSnapshot: "A list that cannot be fetched is reported as a source that could not be read.",
-  versions: "All; the limit is 16 MiB.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "containerd 2.4 with a kubelet that uses streaming lists; elsewhere fewer dead sandboxes, because the limit is 16 MiB.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -169,7 +180,7 @@ export const staleHostportRules: ClassDefinition = {
   ],
   logFragments: ["cni", "dnat"],
   inSnapshot: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",
-  versions: "portmap, all versions.",
+  versions: { since: "every release of portmap", until: "open", ends: "No upgrade." },
   treatment: {
     mode: "attended",
     reversible: false,

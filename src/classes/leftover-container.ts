@@ -15,7 +15,7 @@ export const leftoverContainer: ClassDefinition = {
     "The pod was deleted by force while the node was away, or the record of a running container was lost over a restart and the kubelet does not know it any more.",
   inSnapshot:
     "A running container, or a task without a CRI container, whose pod uid the API does not have on this node.",
-  versions: "All.",
+  versions: { since: "every release", until: "open", ends: "No upgrade." },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -22,8 +22,12 @@ export const staleHostRoute: ClassDefinition = {
   ],
   logFragments: ["host side routes", "for an interface other than"],
   inSnapshot: "The node's routes are not read; ip route get <the address in the message> names the interface.",
-  versions:
-    "calico 2.6 to 3.27 in the reports. The older text “file exists” is from before the plugin named the other interface.",
+  versions: {
+    since: "calico 2.6",
+    until: "open",
+    ends: "No upgrade is known to end it; 3.27 is the last one in the reports.",
+    note: "The older text “file exists” is from before the plugin named the other interface.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -68,7 +72,11 @@ export const staleBridgeAddress: ClassDefinition = {
   ],
   logFragments: ["an ip address different from", "set bridge addr"],
   inSnapshot: "Addresses of host interfaces are not read; ip addr show cni0 against /run/flannel/subnet.env shows it.",
-  versions: "All releases of the bridge plugin, also below flannel.",
+  versions: {
+    since: "every release of the bridge plugin, also below flannel",
+    until: "open",
+    ends: "No upgrade: delete the bridge when its subnet changes.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -101,7 +109,11 @@ export const addressHeldByDeadPod: ClassDefinition = {
   ],
   logFragments: ["assigned in block"],
   inSnapshot: "calico's assignments are in the cluster and are not read.",
-  versions: "All releases of calico's address management with fixed addresses.",
+  versions: {
+    since: "every calico release, with fixed addresses",
+    until: "open",
+    ends: "No upgrade: release the address with calicoctl ipam release.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -148,7 +160,11 @@ export const virtualFunctionBusy: ClassDefinition = {
   ],
   logFragments: ["vf ", "interface up in container", "set up pod interface"],
   inSnapshot: "Virtual functions are not read; ip link show <pf> lists them, and ip netns those that a pod has.",
-  versions: "hustcat/sriov-cni and k8snetworkplumbingwg/sriov-cni up to 2.6 in the reports.",
+  versions: {
+    since: "hustcat/sriov-cni, and k8snetworkplumbingwg/sriov-cni that followed it",
+    until: "sriov-cni 2.6 in the reports",
+    ends: "Update k8snetworkplumbingwg/sriov-cni beyond 2.6.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -181,8 +197,11 @@ export const whereaboutsReservationLeak: ClassDefinition = {
   ],
   logFragments: ["could not allocate ip"],
   inSnapshot: "IPPools are in the cluster and are not read.",
-  versions:
-    "All; the reconciler of releases before 0.6 freed addresses of running pods (whereabouts#162, #176, #207), so update before you rely on it.",
+  versions: {
+    since: "every release of whereabouts",
+    until: "open",
+    ends: "Update to 0.6 before you rely on its reconciler: earlier ones freed addresses of running pods (whereabouts#162, #176, #207).",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -47,7 +47,11 @@ export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
     conclusive: true,
     how: "Thin multus is the configured plugin, the sandbox is NotReady, its multus cache is missing, and the pod is still in the API.",
   },
-  versions: "multus thin, all versions; thick up to 4.0.1 (later ones only leak).",
+  versions: {
+    since: "every release of thin multus; thick multus 4.0",
+    until: "open",
+    ends: "Use thick multus 4.0.2 or later, where DEL only leaks. Thin multus has it in every release.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,

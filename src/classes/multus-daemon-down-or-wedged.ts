@@ -65,7 +65,12 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
   logFragments: ["multus", "informer cache", "shim", "checkapireadynow", "dummy", "daemon not reachable"],
   inSnapshot:
     "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
-  versions: "multus thick 4.0 and later; “Text file busy” with manifests that install by plain cp.",
+  versions: {
+    since: "multus thick 4.0",
+    until: "open",
+    ends: "No upgrade. Memory of 1 GiB and a CPU limit of one core or none prevent the daemon's end under load.",
+    note: "“Text file busy” only with manifests that install the shim by plain cp.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

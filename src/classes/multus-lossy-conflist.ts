@@ -32,7 +32,12 @@ export const multusLossyConflist: ClassDefinition = {
   logFragments: ["plugin", "kubernetes_master"],
   inSnapshot:
     "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
-  versions: "multus v4.2.1 to v4.3.0; fixed on master in July 2026.",
+  versions: {
+    since: "multus 4.2.1",
+    until: "multus 4.3.0",
+    ends: "Upgrade multus beyond 4.3.0.",
+    note: "Fixed on master in July 2026.",
+  },
   treatment: {
     mode: "automatic",
     reversible: true,

@@ -12,7 +12,7 @@ export const netnsAndVethLeak: ClassDefinition = {
   mechanism:
     "The runtime died before it had written the path down, or a rollback failed. The names are random, so nothing finds them again.",
   inSnapshot: "A cni-* namespace that no sandbox refers to and whose inode is no process's network namespace.",
-  versions: "All; worse with containerd up to 2.0.5.",
+  versions: { since: "every release", until: "open", ends: "Upgrade containerd beyond 2.0.5, where it is rarer." },
   treatment: {
     mode: "automatic",
     reversible: false,

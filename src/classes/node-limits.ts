@@ -33,8 +33,11 @@ export const inotifyInstancesExhausted: ClassDefinition = {
   logFragments: ["inotify", "fsnotify", "oom events", "cgroupsv2.manager", "file watcher"],
   inSnapshot:
     "Processes of root hold as many inotify descriptors as fs.inotify.max_user_instances allows. They are counted where a sandbox is dead or the logs report a timeout or an exhausted limit.",
-  versions:
-    "cgroup v2, every containerd since 1.5. Until 1.6.0 shims leaked instances as well, so an upgrade lowers the number; the limit is the kernel's, and only the sysctl raises it.",
+  versions: {
+    since: "containerd 1.5, on cgroup v2",
+    until: "open",
+    ends: "Only the sysctl ends it: the limit is the kernel's. containerd 1.6.0 and later leak no instances.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -114,7 +117,11 @@ export const fileHandlesExhausted: ClassDefinition = {
   ],
   logFragments: ["too many open files"],
   inSnapshot: "The runtime's limits and its open files are not read; the error in the logs is the proof.",
-  versions: "All. The unit files of containerd set LimitNOFILE=infinity; units written by hand often do not.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "LimitNOFILE=infinity in the unit of containerd, which its own unit files have; units written by hand often lack it.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -156,7 +163,11 @@ export const memoryCgroupsExhausted: ClassDefinition = {
   ],
   logFragments: ["/sys/fs/cgroup"],
   inSnapshot: "/proc/cgroups is not read; a number near 65,535 in its row “memory” would prove it.",
-  versions: "cgroup v1 on old kernels; cgroup v2 counts differently. A newer kernel ends it.",
+  versions: {
+    since: "cgroup v1",
+    until: "Linux 4.17 for most leaks that are known",
+    ends: "A newer kernel, or cgroup v2, which counts differently.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -191,8 +202,12 @@ export const podCgroupBusy: ClassDefinition = {
   ],
   logFragments: ["cgroup", "kubepods"],
   inSnapshot: "The processes of each pod's cgroup are not read; cgroup.procs below the named cgroup shows them.",
-  versions:
-    "kubelet 1.20 to 1.32 with runc 1.0 to 1.2 in the reports. One line alone that does not repeat is ordinary: kubelet tries again.",
+  versions: {
+    since: "kubelet 1.20",
+    until: "kubelet 1.32 with runc 1.2 in the reports",
+    ends: "A newer runc and kernel; no release is named that ends it for certain.",
+    note: "One line alone that does not repeat is ordinary: kubelet tries again.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -240,8 +255,11 @@ export const runcSignalDenied: ClassDefinition = {
   ],
   logFragments: ["signal init", "signaling init", "apparmor"],
   inSnapshot: "AppArmor's profiles are not read; the kernel's audit line and the path of runc prove it.",
-  versions:
-    "AppArmor 4.0 and later with containerd whose generated profile lacks the rule: it came to main in April 2024 (pull request 10123), and 1.7.19 has it. A newer containerd ends it.",
+  versions: {
+    since: "AppArmor 4.0 (Ubuntu 23.10)",
+    until: "containerd 1.7.18",
+    ends: "Upgrade containerd to 1.7.19 or 2.0, whose profile accepts signals from runc (pull request 10123).",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

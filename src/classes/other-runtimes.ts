@@ -27,7 +27,7 @@ export const crioNameReserved: ClassDefinition = {
   ],
   logFragments: ["reserve", "sandbox", "network", "not yet finished"],
   inSnapshot: "CRI-O's reservations are in its memory only; the log names the stage.",
-  versions: "All CRI-O releases.",
+  versions: { since: "every CRI-O release", until: "open", ends: "No upgrade." },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -60,7 +60,11 @@ export const crioAlreadyExists: ClassDefinition = {
   ],
   logFragments: ["sandbox", "reserve"],
   inSnapshot: "CRI-O's name index is in its memory only; the log names the holder.",
-  versions: "Old CRI-O.",
+  versions: {
+    since: "early CRI-O releases",
+    until: "not known; no report names a supported release",
+    ends: "Upgrade to a CRI-O that is supported.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -98,7 +102,11 @@ export const staleProcNetns: ClassDefinition = {
   ],
   logFragments: ["cni", "/ns/net"],
   inSnapshot: "The runtimes concerned are no longer in use with a CRI that could be asked.",
-  versions: "Old CRI-O and docker (dockershim).",
+  versions: {
+    since: "early CRI-O, and docker with dockershim",
+    until: "dockershim, removed in Kubernetes 1.24",
+    ends: "Move to a CRI-O that is supported, or to containerd.",
+  },
   treatment: { mode: "none", reversible: false, steps: [], gates: [] },
   byHand: ["Upgrade the runtime. Never run a plugin's DEL by hand with a /proc path."],
   danger: "A DEL with a reused process number runs in a foreign namespace and can cut the host off.",
@@ -133,7 +141,11 @@ export const dockerNameConflict: ClassDefinition = {
   ],
   logFragments: ["sandbox", "container name", "conflicting container"],
   inSnapshot: "docker's own list is not read; cri-dockerd shows only what it manages.",
-  versions: "docker with dockershim or cri-dockerd.",
+  versions: {
+    since: "docker with dockershim or cri-dockerd",
+    until: "open",
+    ends: "No upgrade; containerd without docker does not have it.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -163,7 +175,7 @@ export const isuladNameConflict: ClassDefinition = {
   ],
   logFragments: ["sandbox", "etcd"],
   inSnapshot: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",
-  versions: "iSulad (openEuler).",
+  versions: { since: "iSulad (openEuler)", until: "open", ends: "No upgrade is known." },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -193,7 +205,11 @@ export const crioHalfRemoved: ClassDefinition = {
   logFragments: ["sandbox"],
   inSnapshot:
     "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",
-  versions: "CRI-O from 1.22 on, and late releases of 1.20 and 1.21.",
+  versions: {
+    since: "CRI-O 1.22, and late releases of 1.20 and 1.21",
+    until: "open",
+    ends: "Upgrade to CRI-O 1.32.8, 1.33.4 or 1.34, where the second stop passes.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -227,8 +243,11 @@ export const criDockerdCheckpointMissing: ClassDefinition = {
   ],
   logFragments: ["port mappings"],
   inSnapshot: "cri-dockerd's checkpoints are not read.",
-  versions:
-    "cri-dockerd before its pull request 52 (2022), after an upgrade from dockershim. A newer cri-dockerd ends it.",
+  versions: {
+    since: "Kubernetes 1.24 with cri-dockerd, for pods from before",
+    until: "cri-dockerd before its pull request 52 (2022)",
+    ends: "Upgrade cri-dockerd.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -278,7 +297,11 @@ export const crioRuntimeChanged: ClassDefinition = {
   ],
   logFragments: ["restore sandbox", "correctly set", "update container state"],
   inSnapshot: "The runtime that made each container is not compared with the configured one.",
-  versions: "CRI-O 1.21 to 1.30 in the reports; crun is the default from 1.31 on, so an upgrade may change it.",
+  versions: {
+    since: "CRI-O 1.21",
+    until: "open",
+    ends: "No upgrade: drain the node before its OCI runtime changes. crun is the default from 1.31 on, so an upgrade may change it.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -27,7 +27,12 @@ export const calicoUnauthorized: ClassDefinition = {
   logFragments: ["plugin", "multus", "unauthorized", "error getting pod"],
   inSnapshot:
     "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",
-  versions: "Reports from 2021 to 2025; any plugin that talks to the API with a token file.",
+  versions: {
+    since: "every plugin with a token file",
+    until: "open",
+    ends: "No upgrade. A right clock, and a calico-node that runs, keep the token fresh.",
+    note: "Reports from 2021 to 2026; microk8s after a snap refresh.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -40,7 +45,8 @@ export const calicoUnauthorized: ClassDefinition = {
   },
   byHand: [
     "Check the clock, then delete the calico-node pod of this node.",
-    "Watch the date of /etc/cni/net.d/calico-kubeconfig change; the kubelet does the rest.",
+    "Watch the date of /etc/cni/net.d/calico-kubeconfig change; the kubelet does the rest. On MicroK8s the file is /var/snap/microk8s/current/args/cni-network/calico-kubeconfig.",
+    "MicroK8s after a snap refresh: the calico pods of the workers are not made again, and their token ends after a day; delete them.",
   ],
   danger: "Do not unmount network namespaces to get rid of the pods: address and endpoint leak.",
   links: [
@@ -48,6 +54,8 @@ export const calicoUnauthorized: ClassDefinition = {
     "projectcalico/calico#5712",
     "projectcalico/calico#9428",
     "projectcalico/calico#9271",
+    "canonical/microk8s#4661",
+    "canonical/microk8s#5583",
   ],
 };
 
@@ -103,7 +111,11 @@ export const cniDelNeedsApiserver: ClassDefinition = {
   logFragments: ["plugin", "multus", "sandbox", "clusterinformation", "error waiting for pod"],
   inSnapshot:
     "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",
-  versions: "All network add-ons that need the API on DEL.",
+  versions: {
+    since: "every network add-on that needs the API on DEL",
+    until: "open",
+    ends: "No upgrade: a reachable API server, or a network add-on with a local agent.",
+  },
   treatment: {
     mode: "none",
     reversible: true,
@@ -137,7 +149,7 @@ export const calicoNodenameMissing: ClassDefinition = {
   ],
   logFragments: ["calico"],
   inSnapshot: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",
-  versions: "Calico 3.x.",
+  versions: { since: "calico 3.0", until: "open", ends: "No upgrade: calico-node writes the file when it runs." },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -180,8 +192,11 @@ export const ciliumAgentDown: ClassDefinition = {
   ],
   logFragments: ["cilium", "deletion queue", "deletequeue"],
   inSnapshot: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",
-  versions:
-    "Every version at ADD. At DEL: releases before the deletion queue (cilium/cilium pull request 23486, 2023), and those with it only when the queue is full or locked.",
+  versions: {
+    since: "every cilium release at ADD; at DEL up to the deletion queue of 2023",
+    until: "open",
+    ends: "An agent that runs. Releases with the deletion queue (cilium/cilium pull request 23486) fail at DEL only when the queue is full or locked.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -212,7 +227,7 @@ export const ciliumEmptyNetns: ClassDefinition = {
   logFragments: ["cni"],
   inSnapshot:
     "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",
-  versions: "cilium from 1.17.5 up to but not including 1.18, with CRI-O 1.33.1.",
+  versions: { since: "cilium 1.17.5, with CRI-O 1.33.1", until: "cilium 1.17", ends: "Upgrade cilium to 1.18." },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -249,7 +264,11 @@ export const devicePluginCacheMissing: ClassDefinition = {
   ],
   logFragments: ["network", "cni", "rule table"],
   inSnapshot: "The plugin's private directory is not read; its error in the logs names the missing file.",
-  versions: "Older sriov-cni and ib-sriov-cni, and spidernet's plugins.",
+  versions: {
+    since: "early sriov-cni and ib-sriov-cni, and spidernet's plugins",
+    until: "not known; no report names a current release",
+    ends: "Update the plugin.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -312,7 +331,11 @@ export const ipamRecordMissing: ClassDefinition = {
     "table port",
   ],
   inSnapshot: "The reservation lives in the plugin's own store; its error in the logs is the proof.",
-  versions: "Old whereabouts, and ovs-cni of 2021 to 2023.",
+  versions: {
+    since: "early whereabouts, and ovs-cni of 2021",
+    until: "ovs-cni of 2023; of whereabouts the last release is not known",
+    ends: "Update the plugin.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -372,7 +395,11 @@ export const iptablesPortmap: ClassDefinition = {
   ],
   logFragments: ["iptables", "xtables", "ipv4 ", "chain", "ipv6 "],
   inSnapshot: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",
-  versions: "Reported with portmap 0.8; any version can meet the lock.",
+  versions: {
+    since: "every release of portmap",
+    until: "open",
+    ends: "No upgrade. portmap with the nftables backend (plugins 1.6) does not use the lock of iptables.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -431,7 +458,11 @@ export const cniVersionMismatch: ClassDefinition = {
   ],
   logFragments: ["network", "plugin", "version is empty", "config version", "prevresult", "result type supports"],
   inSnapshot: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
-  versions: "Documented for containerd 1.6 with old or empty cniVersion.",
+  versions: {
+    since: "containerd 1.6.0",
+    until: "containerd 1.6.3 for an empty cniVersion",
+    ends: "Upgrade containerd to 1.6.4, which accepts the configurations that 1.6.0 to 1.6.3 refuse. A version that a plugin does not know stays an error in every release: update the plugin, or lower cniVersion.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,
@@ -460,7 +491,7 @@ export const interfaceNameAssigned: ClassDefinition = {
   ],
   logFragments: ["requested interface name"],
   inSnapshot: "CRI-O's list of a pod's networks is not readable from outside.",
-  versions: "CRI-O with multus before 3.6; fixed on multus' side in 3.6. An upgrade ends it.",
+  versions: { since: "CRI-O with any multus before 3.6", until: "multus 3.5", ends: "Upgrade multus to 3.6." },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -17,7 +17,11 @@ export const podGone: ClassDefinition = {
     "Kubelet removes the sandboxes of a deleted pod within a minute or two. It does not where it was not running when the pod went, or where a removal failed and was not tried again.",
   inSnapshot:
     "NotReady and dead, its pod's uid is not among the pods that the API has for this node, and it has been so for longer than the minimum age.",
-  versions: "All runtimes.",
+  versions: {
+    since: "every release of any runtime",
+    until: "open",
+    ends: "No upgrade: kubelet removes the sandboxes of a pod only while it knows the pod.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

@@ -37,7 +37,11 @@ export const netnsBusy: ClassDefinition = {
   ],
   logFragments: ["netns", "sandbox"],
   inSnapshot: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
-  versions: "Seen with containerd 1.2 to 1.4; the code is unchanged on main.",
+  versions: {
+    since: "containerd 1.2",
+    until: "open",
+    ends: "No upgrade: the code on main is unchanged. Pods that mount /run or /var/run with HostToContainer propagation let go of the namespace.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -114,7 +118,11 @@ export const containerUnkillable: ClassDefinition = {
   ],
   inSnapshot:
     "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
-  versions: "containerd 1.1 to 2.x.",
+  versions: {
+    since: "containerd 1.1",
+    until: "open",
+    ends: "Upgrade containerd to 2.0.6, 2.1.0 or later for the missed exit (pull requests 11741 and 11735), gVisor to a release after August 2026. A process in uninterruptible sleep ends with its storage alone.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -132,6 +140,8 @@ export const containerUnkillable: ClassDefinition = {
     "containerd/containerd#11133",
     "containerd/containerd#11984",
     "containerd/containerd#8102",
+    "containerd/containerd/pull/11741",
+    "containerd/containerd/pull/11735",
     "siderolabs/talos#9454",
     "moby/moby#37627",
   ],
@@ -198,8 +208,12 @@ export const shimLost: ClassDefinition = {
     "dial unix",
   ],
   inSnapshot: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
-  versions:
-    "All; containerd 2.2.0 and later retries. From 2.4 on a container in such a sandbox is refused with “is not running”.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "containerd 2.2.0 and later retry, which helps where the shim died at its start.",
+    note: "From 2.4 on a container in such a sandbox is refused with “is not running”.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -252,8 +266,12 @@ export const shimHangs: ClassDefinition = {
   logFragments: ["get state for", "task to protobuf", "inactive stream"],
   inSnapshot:
     "The shim of a listed sandbox is stopped (state T), and containerd does not learn the state of its tasks. One that is busy or hangs in another state is reported as a problem of the source containerd: whether it ever answers is not known.",
-  versions:
-    "All containerd releases. containerd 1.x and 2.x leave such a task out of a list or report its status as unknown; a fix of 2026 (pull request 12821) reports the time-out instead.",
+  versions: {
+    since: "every containerd release",
+    until: "open",
+    ends: "No upgrade ends the hang. A fix of 2026 (pull request 12821) reports the time-out instead of leaving the task out.",
+    note: "containerd 1.x reports the state of such a task as unknown; 2.x may leave it out of a list.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -348,7 +366,11 @@ export const sandboxFilesBusy: ClassDefinition = {
   ],
   logFragments: ["resource busy", "remove bundle", "sandbox", "not empty", "userdata/shm", "overlay-containers"],
   inSnapshot: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
-  versions: "All.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "No upgrade: exclude the runtime's directories from the agent that pins them.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -388,7 +410,11 @@ export const vmRuntimeLeft: ClassDefinition = {
   ],
   logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
   inSnapshot: "Processes of virtual machines are not distinguished from others yet.",
-  versions: "Reported for kata 2.4; possible with any VM-like runtime.",
+  versions: {
+    since: "kata 2.4 in the reports",
+    until: "open",
+    ends: "No upgrade is known; possible with any VM-like runtime.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

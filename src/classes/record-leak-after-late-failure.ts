@@ -15,7 +15,11 @@ export const recordLeakAfterLateFailure: ClassDefinition = {
   signatures: () => [{ text: "NRI RunPodSandbox failed: …", pattern: /nri runpodsandbox failed/, confidence: 0.9 }],
   logFragments: ["sandbox"],
   inSnapshot: "Two or more records in the runtime's store carry the same sandbox name.",
-  versions: "containerd 2.0.x, 2.1.x, 2.2.0 to 2.2.5, 2.3.0 to 2.3.2.",
+  versions: {
+    since: "containerd 2.0",
+    until: "containerd 2.0.x, 2.1.x, 2.2.5 and 2.3.2",
+    ends: "Upgrade containerd to 2.2.6, 2.3.3 or 2.4.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

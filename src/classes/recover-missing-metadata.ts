@@ -30,7 +30,11 @@ export const recoverMissingMetadata: ClassDefinition = {
   logFragments: ["sandbox", "recover state"],
   inSnapshot:
     "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
-  versions: "containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3.",
+  versions: {
+    since: "containerd 2.0.0 and 2.1.0",
+    until: "containerd 2.0.5 and 2.1.3",
+    ends: "Upgrade containerd to 2.0.6, 2.1.4 or 2.2.",
+  },
   treatment: {
     mode: "attended",
     reversible: true,

@@ -33,8 +33,11 @@ export const kubeletBlockedByOrphanContainer: ClassDefinition = {
   logFragments: ["podsandbox found", "map of initial containers"],
   inSnapshot:
     "The runtime lists a container that belongs to no listed sandbox. `unghost scan --offline` finds its record before the runtime and the kubelet start.",
-  versions:
-    "Fatal in kubelet 1.19 to 1.21 and k3s of those releases. Current kubelets skip the container and log it: an upgrade ends the crash loop.",
+  versions: {
+    since: "kubelet 1.19",
+    until: "kubelet 1.21, and k3s of these releases",
+    ends: "Upgrade the kubelet to 1.22: it logs the container and goes on, and the container stays.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,
@@ -154,7 +157,11 @@ export const containerStatusLost: ClassDefinition = {
   logFragments: ["container status", "read status"],
   inSnapshot:
     "The runtime reads the file at its start alone; `unghost scan --offline` names each one that is empty or no JSON, and `unghost boot --dry-run` before the start. Afterwards containerd's log names it.",
-  versions: "All containerd releases; 1.7 may panic on it (containerd/containerd#11646).",
+  versions: {
+    since: "every containerd release",
+    until: "open",
+    ends: "No upgrade: the file is written again at the next start. containerd 1.7 may panic on it (containerd/containerd#11646), so leave 1.7.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

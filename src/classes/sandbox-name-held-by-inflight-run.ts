@@ -61,7 +61,12 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
   logFragments: ["sandbox", "reserve"],
   inSnapshot:
     "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
-  versions: "All runtimes and versions: containerd 1.3 to 2.3.",
+  versions: {
+    since: "containerd 1.3, any CRI runtime",
+    until: "open",
+    ends: "No upgrade. A network plugin that ends by its own deadline, and a CNI daemon with enough CPU and memory, prevent it.",
+    note: "Kubelet 1.36 and later cancel more of their own calls, and make it more frequent.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

@@ -30,7 +30,11 @@ export const shimLeak: ClassDefinition = {
   logFragments: ["shim", "delete task", "exit event", "taskexit"],
   inSnapshot:
     "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",
-  versions: "Common before containerd 1.6.24 and 1.7.4; still reported for 1.7.32 and 2.x under churn.",
+  versions: {
+    since: "every release",
+    until: "open",
+    ends: "Upgrade containerd to 1.6.24 or 1.7.4, where it is rarer; 1.7.32 and 2.x still have it under churn.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -21,7 +21,11 @@ export const snapshotLeaseLeak: ClassDefinition = {
   ],
   logFragments: ["sandbox", "lease"],
   inSnapshot: "A lease whose name is a sandbox id that is neither listed nor recorded.",
-  versions: "Leases from containerd 2.1; writable snapshots without a container on all versions.",
+  versions: {
+    since: "containerd 2.1 for leases; every release for writable snapshots",
+    until: "open",
+    ends: "No upgrade.",
+  },
   treatment: {
     mode: "automatic",
     reversible: false,

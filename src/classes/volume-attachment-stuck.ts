@@ -102,8 +102,11 @@ export const volumeAttachmentStuck: ClassDefinition = {
   ],
   inSnapshot:
     "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that; or an event reported longer ago than that that another node has the volume (Multi-Attach), and the pod is still Pending. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
-  versions:
-    "All; CSI drivers with an external-attacher. The taint out-of-service: Kubernetes 1.24 and later, on by default since 1.26.",
+  versions: {
+    since: "every CSI driver with an external-attacher",
+    until: "open",
+    ends: "No upgrade. The taint out-of-service shortens the wait for a node that is off: Kubernetes 1.24, on by default since 1.26.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

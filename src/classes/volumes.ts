@@ -30,8 +30,12 @@ export const csiOperationInFlight: ClassDefinition = {
   ],
   logFragments: ["operation with the given", "aborted"],
   inSnapshot: "What a driver does inside its container is not visible from the node; its processes there show it.",
-  versions:
-    "All drivers with a lock for each volume; reported most for ceph-csi. One line that does not repeat is ordinary: the caller was faster than the driver.",
+  versions: {
+    since: "every driver with a lock for each volume, reported most for ceph-csi",
+    until: "open",
+    ends: "No upgrade: storage that answers.",
+    note: "One line that does not repeat is ordinary: the caller was faster than the driver.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -94,7 +98,11 @@ export const volumeTeardownBusy: ClassDefinition = {
   logFragments: ["unmountvolume.", "unmountdevice", "subpath mounts", "volume data file", "umount:"],
   inSnapshot:
     "The API server is deleting the pod, its containers ended longer ago than --volume-attachment-age, and mounts are left below kubelet's directory of the pod, where nothing changed since. It takes a kubeconfig or a service account.",
-  versions: "All kubelets; a restart of the kubelet was enough in one report, because it reads the mounts again.",
+  versions: {
+    since: "every kubelet",
+    until: "open",
+    ends: "No upgrade; a restart of the kubelet was enough in one report, because it reads the mounts again.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,
@@ -159,7 +167,11 @@ export const orphanedVolumesDirectory: ClassDefinition = {
   logFragments: ["orphaned pod"],
   inSnapshot:
     "Kubelet's directory of a pod that neither the API server nor the runtime has, where nothing changed for longer than --volume-attachment-age while kubelet ran. It takes a kubeconfig or a service account.",
-  versions: "All kubelets; the wording with rmdir() since 1.19.",
+  versions: {
+    since: "every kubelet; the wording with rmdir() since 1.19",
+    until: "open",
+    ends: "No upgrade: kubelet never deletes what may be the data of a volume.",
+  },
   treatment: {
     mode: "attended",
     reversible: false,

@@ -34,7 +34,7 @@ export const zeroCreatedatRecord: ClassDefinition = {
     conclusive: true,
     how: "A NotReady sandbox with zero creation time and no container record behind it.",
   },
-  versions: "containerd 2.0 to 2.3 and main.",
+  versions: { since: "containerd 2.0", until: "open", ends: "No upgrade: 2.3 and main have it." },
   treatment: {
     mode: "automatic",
     reversible: false,

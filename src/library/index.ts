@@ -18,6 +18,7 @@ export type FailureClassInfo = Pick<
   | "title"
   | "explanation"
   | "mechanism"
+  | "affected"
   | "versions"
   | "treatment"
   | "byHand"
@@ -26,13 +27,14 @@ export type FailureClassInfo = Pick<
 >;
 
 export const failureClasses: readonly FailureClassInfo[] = classes.map(
-  ({ id, code, category, title, explanation, mechanism, versions, treatment, byHand, danger, links }) => ({
+  ({ id, code, category, title, explanation, mechanism, affected, versions, treatment, byHand, danger, links }) => ({
     id,
     code,
     category,
     title,
     explanation,
     mechanism,
+    affected,
     versions,
     treatment,
     byHand,

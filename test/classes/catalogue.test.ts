@@ -55,6 +55,16 @@ describe("class catalogue", () => {
     if (one.treatment.mode !== "none") expect(one.treatment.steps.length).toBeGreaterThan(0);
   });
 
+  test.each(classes.map((one) => [one.id, one.affected] as const))(
+    "%s reports since and until when, and what ends it",
+    (_, { since, until, ends }) => {
+      for (const text of [since, until, ends]) expect(text.trim()).toBe(text);
+      expect(since).toMatch(/\S{3}/);
+      expect(until).toMatch(/^open$|\d|^not known/);
+      expect(ends).toMatch(/^[A-Zc].{8,}\.$/);
+    },
+  );
+
   test("every automatic class lists what must be proven first", () => {
     for (const one of classes.filter((each) => each.treatment.mode === "automatic")) {
       expect(one.treatment.gates.length, one.id).toBeGreaterThan(0);
