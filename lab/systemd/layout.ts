@@ -187,9 +187,12 @@ set -e
 export PATH=${K3S}/data/current/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mkdir -p /run/k3s/containerd
 containerd -c ${K3S_CONFIG} -a ${K3S_SOCKET} --state /run/k3s/containerd --root ${K3S}/agent/containerd &
-trap 'kill $(jobs -p); wait; exit 0' TERM
+containerd=$!
+kubelet=
+trap 'kill $containerd $kubelet; wait $containerd; exit 0' TERM
 until ctr -a ${K3S_SOCKET} version >/dev/null 2>&1; do sleep 0.1; done
 kubelet --config=${KUBELET_CONFIG} &
+kubelet=$!
 systemd-notify --ready --pid=parent
 wait
 `;

@@ -443,6 +443,18 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     ],
   },
   {
+    story: "test/systemd/outlived-plugin.test.ts",
+    tests: "an ADD that hung",
+    broken: "a plugin of an earlier runtime counts as one of the current runtime",
+    edits: [
+      {
+        file: "src/evidence/outlived-plugins.ts",
+        from: "if (plugin.startedSecondsAfterBoot >= process.startedSecondsAfterBoot) return false;",
+        to: "if (process.pid !== 0) return false;",
+      },
+    ],
+  },
+  {
     story: "test/systemd/power-cut.test.ts",
     tests: "the hook heals torn caches",
     broken: "the hook does not run before the runtime, and the step after the start fails",

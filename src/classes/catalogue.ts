@@ -27,6 +27,7 @@ export * from "./node-limits.ts";
 export * from "./not-failures.ts";
 export * from "./other-runtimes.ts";
 export * from "./plugin-errors.ts";
+export * from "./plugin-outlived-runtime.ts";
 export * from "./pod-gone.ts";
 export * from "./process-errors.ts";
 export * from "./record-leak-after-late-failure.ts";

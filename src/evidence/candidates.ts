@@ -11,6 +11,7 @@ import {
 import { type Evidence, type Kept, type KeptCode, type Reason, reason } from "./finding.ts";
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 import { livenessInWords } from "./liveness-words.ts";
+import { hasOutlivedRuntime } from "./outlived-plugins.ts";
 import { finishedPhase, isHeldInCluster, isKubeletAlive, isStatic, podPresence } from "./pod-presence.ts";
 import { removalReports } from "./reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
@@ -86,14 +87,19 @@ function criSigns({ state }: Sandbox, { containers }: AboutId): CriSigns {
   };
 }
 
-function evidenceOfDeath({ checked }: Liveness, { containers }: AboutId): readonly Evidence[] {
+function evidenceOfDeath({ checked }: Liveness, { containers, plugins }: AboutId): readonly Evidence[] {
   const states = containers.map(containerInWords);
   const held = states.length === 0 ? "no container" : `container${states.length === 1 ? "" : "s"} ${states.join(", ")}`;
   return [
     { source: "cri", fact: `listed as NotReady, with ${held}` },
-    { source: "processes", fact: "no shim and no process carries its id" },
+    { source: "processes", fact: `no shim and no process carries its id${pluginsInWords(plugins)}` },
     ...(checked.includes("task") ? [{ source: "containerd", fact: "no live task" }] : []),
   ];
+}
+
+function pluginsInWords(plugins: AboutId["plugins"]): string {
+  const calls = plugins.map(({ cniCommand, pid, command }) => `the CNI ${cniCommand} in pid ${pid} (${command})`);
+  return calls.length === 0 ? "" : `, except for ${calls.join(", ")}`;
 }
 
 const IGNORE = "unghost.dev/ignore";
@@ -111,8 +117,9 @@ export function hasIgnoreMark(marks: Readonly<Record<string, string>>): boolean 
  * A plugin works on it. A plugin that exceeds the grace period is a separate finding, and no reason to keep the
  * sandbox.
  */
-function isPluginAtWork({ plugins }: AboutId, { policy }: NodeView): boolean {
-  return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
+function isPluginAtWork({ plugins }: AboutId, view: NodeView): boolean {
+  const { inflightGraceMs } = view.policy;
+  return plugins.some((plugin) => plugin.ageSeconds * 1000 < inflightGraceMs && !hasOutlivedRuntime(plugin, view));
 }
 
 function isGoneFromCluster(sandbox: Sandbox, view: NodeView): boolean {

@@ -5,6 +5,7 @@ import type { Candidate } from "./candidates.ts";
 import { wasNeverCreated, wasRecovered } from "./ending.ts";
 import { type Kept, reason } from "./finding.ts";
 import { namesHeldInLogs, oldestOfEachSandbox } from "./locks.ts";
+import { hasOutlivedRuntime } from "./outlived-plugins.ts";
 import type { ReportedCode } from "./pending.ts";
 import { type CallReport, callReports } from "./reports.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
@@ -25,7 +26,7 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
   const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
   const locks = namesHeldInLogs(view);
   const inPlugin = oldestOfEachSandbox(plugins, "ADD")
-    .filter(({ sandboxId }) => isInFlight(sandboxId, true, view))
+    .filter((plugin) => !hasOutlivedRuntime(plugin, view) && isInFlight(plugin.sandboxId, true, view))
     .map((plugin) => {
       const { sandboxId: id, ageSeconds } = plugin;
       return { id, ageMs: ageSeconds * 1000, plugin, lockedName: locks.get(id) };

@@ -22,7 +22,7 @@ export function sandboxDetected(
     summary: what.summary,
     evidence: [...evidence, ...what.evidence],
     blocks: isBlocked ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],
-    blockedPods: isBlocked ? [{ namespace: pod.namespace, name: pod.name }] : [],
+    blockedPods: retained === undefined ? [{ namespace: pod.namespace, name: pod.name }] : [],
     cure: what.cure ?? [],
   };
 }

@@ -1,6 +1,6 @@
 import { eachPaced } from "../host/concurrency.ts";
 import { hostPath } from "../host/paths.ts";
-import { type CniEnviron, isStopped, type ProcessStat, parseCniArgs } from "../host/proc.ts";
+import { type CniEnviron, isStopped, type ProcessStat, parseCniArgs, procLink } from "../host/proc.ts";
 import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
@@ -109,7 +109,7 @@ async function factsOf(
   const { ours, others } = sortShims(traces, query, prover, await query.runtime?.isContainerd);
   for (const { shim } of others) othersIds.add(shim.id);
   return {
-    plugins: plugins.map((plugin) => pluginOf(plugin, uptimeSeconds)),
+    plugins: plugins.map((plugin) => pluginOf(plugin, uptimeSeconds, query.root)),
     shims: ours.map(
       ({ stat, shim }): ShimProcess => ({
         ...refOf(stat, uptimeSeconds),
@@ -177,7 +177,7 @@ function sortShims(
   return { ours, others };
 }
 
-function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: number): PluginProcess {
+function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: number, root: string): PluginProcess {
   const args = parseCniArgs(cni.args);
   const namespace = args.get("K8S_POD_NAMESPACE");
   const name = args.get("K8S_POD_NAME");
@@ -191,6 +191,7 @@ function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: numb
     sandboxId: sandboxId(cni.containerId),
     netns: cni.netns,
     pod,
+    holdsResultPipe: procLink(hostPath(root, `/proc/${stat.pid}/fd/1`))?.startsWith("pipe:") === true || undefined,
   };
 }
 

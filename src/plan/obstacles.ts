@@ -3,6 +3,8 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { toFinding } from "../diagnose/from-logs.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
+import { oldestOfEachSandbox } from "../evidence/locks.ts";
+import { hasOutlivedRuntime } from "../evidence/outlived-plugins.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
 import {
   isBroken,
@@ -12,7 +14,7 @@ import {
   stepToMoveOrphan,
   stepToQuarantine,
 } from "../evidence/sandbox-detected.ts";
-import type { Step } from "../evidence/step.ts";
+import { hungProcess, type Step } from "../evidence/step.ts";
 import { multusVariant } from "../evidence/versions.ts";
 import { type AboutId, cacheFilesOf, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -26,6 +28,7 @@ import type { Sandbox } from "../node/types/runtime.ts";
 export function obstaclesOf({ cure }: Finding, sandbox: Sandbox, about: AboutId, view: NodeView): readonly Step[] {
   const named = new Set(cure.map(keyOf));
   const others = [
+    ...outlivedPlugins(about, view),
     ...cacheFilesOf(about).filter(isBroken).map(stepToQuarantine),
     ...lostMultusCache(sandbox, about, view),
   ];
@@ -34,6 +37,13 @@ export function obstaclesOf({ cure }: Finding, sandbox: Sandbox, about: AboutId,
 
 function keyOf(step: Step): string {
   return step.kind === "quarantine-file" ? `${step.kind} ${step.path}` : step.kind;
+}
+
+/** With the record, nothing would name them any more. */
+function outlivedPlugins({ plugins }: AboutId, view: NodeView): readonly Step[] {
+  const left = plugins.filter((plugin) => hasOutlivedRuntime(plugin, view));
+  const oldest = [...oldestOfEachSandbox(left, "ADD"), ...oldestOfEachSandbox(left, "DEL")];
+  return oldest.map((plugin) => ({ kind: "end-process", ...hungProcess(plugin) }));
 }
 
 /**

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
 import type { NetnsEntry } from "../../src/node/types/cni.ts";
+import { ZERO_TIME } from "../../src/node/types/runtime.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";
+import { planHealing } from "../../src/plan/plan.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   AT_ONCE,
@@ -184,6 +186,49 @@ describe("netns-and-veth-leak", () => {
     const { findings } = diagnosed(parts, PATIENT);
 
     expect(findings.map(({ id }) => id)).toEqual(isFound ? ["netns-and-veth-leak//run/netns/cni-x"] : []);
+  });
+});
+
+describe("plugin-outlived-runtime", () => {
+  const started = UPTIME_SECONDS - 100;
+  const old = { ...pluginFor("a", "ADD", 200), holdsResultPipe: true } as const;
+  const C14 = "plugin-outlived-runtime/pid-500";
+  const restarted = snapshotOf().runtime;
+  const found = (parts: NodeParts, startedSecondsAfterBoot = started, policy = PATIENT) =>
+    diagnosed(parts, policy, { runtime: { ...restarted, process: { pid: 1, startedSecondsAfterBoot } } });
+
+  test.each<readonly [string, NodeParts, readonly string[]]>([
+    ["an ADD from before the runtime started", { plugins: [old] }, [C14]],
+    ["with containerd 2, whose records come first", { plugins: [old], runtimeVersion: "2.1.5" }, [C14]],
+    ["a DEL", { plugins: [{ ...old, cniCommand: "DEL" }] }, [C14]],
+    [
+      "its half-made sandbox exists",
+      { plugins: [old], sandboxes: [sandboxOf("a", { createdSecondsAgo: 150 })] },
+      [C14],
+    ],
+    ["of a call of this runtime", { plugins: [pluginFor("a", "ADD", 99)] }, []],
+    ["of a daemon that a plugin started", { plugins: [pluginFor("a", "ADD", 200)], runtimeVersion: "2.1.5" }, []],
+    ["of a delegate of thick multus", { plugins: [{ ...old, origin: "multus-daemon" }], runtimeVersion: "2.1.5" }, []],
+    ["of another runtime's sandbox", { plugins: [{ ...old, origin: "cni-directory" }], runtimeVersion: "2.1.5" }, []],
+    ["of a Ready sandbox", { plugins: [old], sandboxes: [sandboxOf("a", { state: "ready" })] }, []],
+  ])("%s", (_, parts, expected) => {
+    expect(named(found(parts))).toEqual(expected);
+  });
+
+  test("a runtime that has just started waits for its plugins", () => {
+    expect(named(found({ plugins: [old] }, UPTIME_SECONDS - 29))).toEqual([]);
+    expect(named(found({ plugins: [old] }, UPTIME_SECONDS - 30))).toEqual([C14]);
+  });
+
+  test("a ghost's evidence names it, and it is ended before the record goes", () => {
+    const sandboxes = [sandboxOf("a", { createdAt: ZERO_TIME })];
+    const diagnosis = found({ sandboxes, records: [recordOf("a")], plugins: [old] });
+
+    expect(diagnosis.findings[0]?.evidence[1]?.fact).toBe(
+      "no shim and no process carries its id, except for the CNI ADD in pid 500 (/opt/cni/bin/bridge)",
+    );
+    const [action] = planHealing(diagnosis, { ...PATIENT, allDead: false, cap: 10 }).actions;
+    expect(action?.steps.map(({ kind }) => kind)).toEqual(["end-process", "remove-sandbox"]);
   });
 });
 

@@ -117,7 +117,7 @@ function nameOf(podName: string, { hostname }: SystemdNode): string {
   return podName.replace(`-${hostname}`, "");
 }
 
-function manifest(name: string): string {
+export function manifest(name: string): string {
   return stringify({
     apiVersion: "v1",
     kind: "Pod",

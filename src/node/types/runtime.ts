@@ -155,6 +155,8 @@ export interface PluginProcess extends ProcessRef {
   readonly sandboxId: SandboxId;
   readonly netns: string;
   readonly pod?: NamedPod;
+  /** Its standard output is a pipe: the call for which it was started has not ended. */
+  readonly holdsResultPipe?: true;
 }
 
 export interface ShimProcess extends ProcessRef {
