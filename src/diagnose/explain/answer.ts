@@ -32,7 +32,38 @@ const NOTHING: Answer = { matches: [], weight: 0 };
 /** Longer records have their operation at the start. */
 const MAX_CHARACTERS = 16_384;
 
+/**
+ * A flood repeats a few lines with other ids, names and times: what such a line means is found once. Only what the
+ * line is about is read from each.
+ */
+const VARIABLE_PARTS =
+  /\d\d:\d\d:\d\d[.,\d]*|(?=\d*[a-f])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|(?<=[a-z][-_])\d{1,18}(?!\d)/g;
+const LONGEST_CACHED = 4_096;
+const MAX_CACHED = 2_000;
+const answers = new Map<string, Answer>();
+
 export function answerTo(line: string): Answer {
+  if (line.length > LONGEST_CACHED) return freshAnswerTo(line);
+  if (!couldConcernSandboxes(line) && !PERHAPS.test(line)) return NOTHING;
+  const shape = line.replace(VARIABLE_PARTS, "0");
+  const known = answers.get(shape);
+  if (known !== undefined) return known.weight === 0 ? NOTHING : aboutLine(known, line);
+  const answer = freshAnswerTo(line);
+  if (answers.size >= MAX_CACHED) answers.clear();
+  answers.set(shape, answer);
+  return answer;
+}
+
+function aboutLine({ matches, failure, ...answer }: Answer, line: string): Answer {
+  const subject = subjectOf(normalise(line));
+  return {
+    ...answer,
+    matches: matches.map((match) => ({ ...match, ...subject, line })),
+    failure: failure === undefined ? undefined : { ...failure, ...subject, line },
+  };
+}
+
+function freshAnswerTo(line: string): Answer {
   const recognition = couldConcernSandboxes(line) ? recogniseLevel(line) : undefined;
   if (recognition?.level === undefined && !PERHAPS.test(line)) return NOTHING;
   if (recognition?.level === "cause") return { matches: recognition.matches, weight: weightOf(recognition) };
