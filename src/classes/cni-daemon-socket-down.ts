@@ -28,13 +28,15 @@ export const cniDaemonSocketDown: ClassDefinition = {
     },
     {
       text: 'RPC failed; Post "http://dummy/api/v1/del": … / failed to send CNI request: Post "http://dummy/": …',
-      pattern: /post http:\/\/dummy|rpc failed; (?:post|request)|failed to send cni request/,
+      pattern:
+        /post http:\/\/dummy|rpc failed; (?:(?:post|get|delete) http|(?:request|delete) ip (?:failed|post))|failed to send cni request/,
       unless: /multus\.sock|\(shim\)|plugin type=multus/,
       confidence: 0.9,
     },
     {
       text: "del cmd: error received from DelNetwork gRPC call: … dial tcp 127.0.0.1:50051: connect: connection refused",
-      pattern: /(?:add|del)network grpc call|127\.0\.0\.1:50051/,
+      pattern:
+        /(?:add|del)network grpc call[^]{0,200}?(?:unavailable|dial|connection|deadline|\beof\b|$)|127\.0\.0\.1:50051/,
       unless: /probe/,
       confidence: 0.9,
     },

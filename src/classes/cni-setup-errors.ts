@@ -88,7 +88,7 @@ export const ovnPortNotReady: ClassDefinition = {
     },
     {
       text: "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded",
-      pattern: /failed to get pod annotation|timed out waiting for annotations/,
+      pattern: /failed to get pod annotation(?!: pods? )|timed out waiting for annotations/,
       confidence: 0.93,
     },
     {

@@ -117,12 +117,14 @@ export const multusCacheCorrupt: ClassDefinition = {
     {
       text: "Multus: failed to load netconf: unexpected end of JSON input",
       pattern: /failed to load netconf: (?:unexpected end|invalid character)/,
+      during: "removing",
       within: /multus/,
       confidence: 0.95,
     },
     {
       text: "failed to load netconf: unexpected end of JSON input (under a DEL, multus not named)",
       pattern: /failed to load netconf: (?:unexpected end|invalid character)/,
+      during: "removing",
       within: /sandbox|network|failed \(delete\)|delegate/,
       unless: /plugin type=(?!multus)|unable to parse cni configuration/,
       confidence: 0.7,
@@ -178,6 +180,7 @@ export const delegateScratchCorrupt: ClassDefinition = {
     {
       text: "failed to parse netconf: unexpected end of JSON input",
       pattern: /failed to parse netconf: (?:unexpected end|invalid character)/,
+      during: "removing",
       confidence: 0.9,
     },
     {

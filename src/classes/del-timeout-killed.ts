@@ -21,16 +21,19 @@ export const delTimeoutKilled: ClassDefinition = {
     {
       text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
+      during: "removing",
       confidence: 0.9,
     },
     {
       text: "Calico CNI timed out deleting device in netns <path>",
       pattern: /timed out deleting device in netns/,
+      during: "removing",
       confidence: 0.9,
     },
     {
       text: 'netplugin failed but error parsing its diagnostic message "": unexpected end of JSON input (older libcni)',
       pattern: /netplugin failed but error parsing its diagnostic message ?: unexpected end of json input/,
+      during: "removing",
       confidence: 0.6,
       decides:
         "The plugin ended without a message: killed by the deadline, or crashed. A Go stack in the runtime's log means it crashed.",
@@ -39,6 +42,7 @@ export const delTimeoutKilled: ClassDefinition = {
       text: "netplugin failed with no error message",
       pattern: /netplugin failed with no error message(?!: (?:exit status|fork|read|pipe))/,
       level: "wrapper",
+      during: "removing",
       confidence: 0.5,
       decides: "What follows the text: “signal: killed” is a deadline; an exit status is the plugin's own failure.",
     },

@@ -141,6 +141,8 @@ export interface Signature {
   readonly within?: RegExp;
   /** Must not match in the same line: similar errors of other causes. */
   readonly unless?: RegExp;
+  /** The text must not report only the opposite: the same words mean one thing on ADD and another on DEL. */
+  readonly during?: "creating" | "removing";
   /**
    * - `cause`, which is the default: the innermost reason; decides alone.
    * - `wrapper`: the frame around a cause; counts if no cause matched.

@@ -20,11 +20,13 @@ export const multusLossyConflist: ClassDefinition = {
     {
       text: 'plugin type="kube-ovn" failed (delete): Invalid Configuration; server_socket is required in cni.conf, <dump>',
       pattern: /server_socket is required in cni\.conf/,
+      during: "removing",
       confidence: 0.95,
     },
     {
       text: "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable (from a plugin's DEL)",
       pattern: /no configuration has been provided, try setting kubernetes_master/,
+      during: "removing",
       within: cniContext,
       confidence: 0.85,
     },

@@ -221,6 +221,7 @@ export const ciliumEmptyNetns: ClassDefinition = {
       text: 'plugin type="cilium-cni" failed (delete): opening netns pinned at : open : no such file or directory: stat netns path "": …',
       // CRI-O ends every DEL error with “stat netns path …” once the namespace is gone: that alone proves nothing.
       pattern: /opening netns pinned at/,
+      during: "removing",
       confidence: 0.95,
     },
   ],

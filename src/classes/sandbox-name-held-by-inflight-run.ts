@@ -50,6 +50,16 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
         "The creation took longer than the kubelet waits. If the next try answers `failed to reserve sandbox name`, the first one is still in flight; a process with CNI_CONTAINERID in its environment names the plugin that hangs.",
     },
     {
+      text: "… failed (add): netplugin failed with no error message: signal: killed",
+      pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
+      within: /failed \(add\)|set ?up/,
+      during: "creating",
+      level: "symptom",
+      confidence: 0.5,
+      decides:
+        "Setting up the network took longer than the kubelet waits, and the runtime ended the plugin. If the next try answers `failed to reserve sandbox name`, the first one is still in flight. What the plugin waited for is in its own log or its daemon's.",
+    },
+    {
       text: "stream terminated by RST_STREAM with error code: CANCEL",
       pattern: /stream terminated by rst_stream with error code: cancel/,
       within: /pod ?sandbox/,

@@ -23,7 +23,7 @@ export const csiOperationInFlight: ClassDefinition = {
     {
       text: "rpc error: code = Aborted desc = … is already in progress / operation for volume <id> pending",
       pattern:
-        /code = aborted desc = [^]{0,200}?(?:already (?:in progress|in process|being processed|exists)|in-flight|in flight|pending operation)/,
+        /code = aborted desc = [^]{0,200}?(?:already (?:in progress|in process|being processed|exists)|in-flight|in flight|pending operation|still ongoing|operation pending)/,
       within: /volume|mount|csi|pvc|stag/,
       confidence: 0.85,
     },

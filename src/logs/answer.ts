@@ -46,7 +46,7 @@ const WRAPPERS: readonly string[] = [
   '(?:^|[\\s{,])"?err(?:or)?"?[=:] ?"',
   '(?:^|[\\s{,])"?(?:message|textPayload|note)"?: ?"',
   '(?:removing|stopping|run) (?:the )?pod sandbox(?: "?[0-9a-f]{10,64}"?)?(?: failed)?:',
-  "\\bError: ",
+  "(?:^|kubelet(?:, \\S{1,253})?\\s{1,20})Error: ",
   "\\bCaused by: (?:0: )?",
 ];
 
@@ -54,12 +54,12 @@ let wrapper: RegExp | undefined;
 
 /** What the writers add behind the cause: klog's other fields, JSON's other properties, a count of the same. */
 const AFTERWARDS =
-  /"? (?:pod|podUID|podSandboxID|sandboxID|containerID|cgroupName|logger|numErrs|volume|VolumeAttachment|path|id|runtime|namespace)=|", ?"\w{1,30}": ?/;
-const TAIL = /[\s"'`}\]<,:>…│*]+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*$/;
+  /"? (?:pod|podUID|podSandboxID|sandboxID|containerID|cgroupName|logger|numErrs|volume|VolumeAttachment|path|id|runtime|namespace|filter)=|", ?"\w{1,30}": ?/;
+const TAIL = /(?:[\s"'`}\]<,:>…│*]|\.{3})+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*$/;
 
 /** A wrapper that was cut off before its end. */
 const UNFINISHED =
-  /^(?:(?:rpc error: )?code = \w*|rpc err\w*|(?:failed|unable) to (?:set ?up|destroy|create|start|stop|remove) [^:]*|plugin type=[^:]*|error (?:adding|removing|deleting) [^:]*|networkplugin [^:]*|\[[^\]]*|cni request failed[^:]*|\w{3,40}\.\w{3,40} failed for [^:]*)$/i;
+  /^(?:(?:rpc error: )?code = [\w ]{0,20}|rpc err\w*|(?:failed|unable) to (?:set ?up|destroy|create|start|stop|remove) [^:]*|plugin type=[^:]*|error (?:adding|removing|deleting) [^:]*|networkplugin [^:]*|\[[^\]]*|cni request failed[^:]*|\w{3,40}\.\w{3,40} failed for [^:]*)$/i;
 
 /** Longer quotations are of no use on a terminal. */
 const MAX_CHARACTERS = 320;
@@ -80,7 +80,8 @@ export function innermostCause(line: string): string | undefined {
   const cut = AFTERWARDS.exec(rest)?.index ?? rest.length;
   let cause = rest.slice(0, cut).replace(/^[\s"'`:[]+/, "");
   for (let shorter = cause.replace(TAIL, ""); shorter !== cause; shorter = cause.replace(TAIL, "")) cause = shorter;
-  if (!/[a-z]{3}/i.test(cause) || (UNFINISHED.test(cause) && isCut(line))) return undefined;
+  if (!/[a-z]{3}/i.test(cause) || /^rpc error$/i.test(cause) || (UNFINISHED.test(cause) && isCut(line)))
+    return undefined;
   return cause.length > MAX_CHARACTERS ? `${cause.slice(0, MAX_CHARACTERS)}…` : cause;
 }
 

@@ -30,7 +30,7 @@ const SANDBOX: readonly Wording[] = [
   {
     operation: "create-sandbox",
     pattern:
-      /failed(?: to)? create (?:a )?(?:pod ?sandbox|sandbox for pod|new sandbox)|failedcreatepodsandbox|createpodsandbox(?:error| (?:for|from|in)\b[^]{0,300}? (?:failed|error))|runpodsandbox\b[^]{0,300}? failed|run(?:ning)? pod ?sandbox(?: failed)?:|error creating pod sandbox|failed to (?:set ?up|create) (?:pod )?network (?:namespace )?(?:for )?(?:pod )?sandbox|failed to create pod network sandbox|failed to set ?up sandbox container|networkplugin \S{1,20} failed to set ?up pod|failed to (?:start sandbox|reserve sandbox name|create sandbox|get sandbox (?:image|runtime))\b|error reserving pod name|unable to create pod sandbox|create(?: new)? sandbox failed/,
+      /failed(?: to)? create (?:a )?(?:pod ?sandbox|sandbox for pod|new sandbox)|failedcreatepodsandbox|createpodsandbox(?:error| (?:for|from|in)\b[^]{0,300}? (?:failed|error))|runpodsandbox\b[^]{0,300}? failed|run(?:ning)? pod ?sandbox(?: \S{0,80})?(?: failed)?:|error creating pod sandbox|failed to (?:set ?up|create) (?:pod )?network (?:namespace )?(?:for )?(?:pod )?sandbox|failed to create pod network sandbox|failed to set ?up sandbox container|networkplugin \S{1,20} failed to set ?up pod|failed to (?:start sandbox|reserve sandbox name|create sandbox|get sandbox (?:image|runtime))\b|error reserving pod name|unable to create pod sandbox|create(?: new)? sandbox failed/,
   },
   {
     operation: "remove-sandbox",
@@ -40,7 +40,7 @@ const SANDBOX: readonly Wording[] = [
   {
     operation: "stop-sandbox",
     pattern:
-      /killpodsandboxerror|failed to killpodsandbox|stoppodsandbox\b[^]{0,200}? failed|failed to (?:forcibly )?stop (?:pod )?sandbox\b|stopping the pod sandbox\b[^]{0,120}?(?:failed|:)|failed to destroy (?:pod )?network for\b|networkplugin \S{1,20} failed to tear ?down|failed to clean ?up sandbox container|failed to tear ?down (?:pod )?(?:network|sandbox)|error stopping network on cleanup|error cleaning up failed sandbox|failed to fully teardown sandbox|failed to handle sandbox (?:taskexit|exit)|error (?:while )?(?:deleting|removing) (?:pod )?\S{1,400} from (?:cni )?network|failed to stop infra container|failed to unmount ns|remove netns:|failed to remove network namespace/,
+      /killpodsandboxerror|failed to killpodsandbox|stoppodsandbox\b[^]{0,200}? failed|failed to (?:forcibly )?stop (?:pod )?sandbox\b|stop pod ?sandbox \S{0,80} failed|stopping the pod sandbox\b[^]{0,120}?(?:failed|:)|failed to destroy (?:pod )?network for\b|networkplugin \S{1,20} failed to tear ?down|failed to clean ?up sandbox container|failed to tear ?down (?:pod )?(?:network|sandbox)|error stopping network on cleanup|error cleaning up failed sandbox|failed to fully teardown sandbox|failed to handle sandbox (?:taskexit|exit)|error (?:while )?(?:deleting|removing) (?:pod )?\S{1,400} from (?:cni )?network|failed to stop infra container|failed to unmount ns|remove netns:|failed to remove network namespace/,
   },
 ];
 
@@ -93,7 +93,7 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "list",
     pattern:
-      /list(?:podsandbox|containers|podsandboxstats)\b[^]{0,200}? failed|unable to retrieve pods|listing pod ?sandbox(?:es)?\b[^]{0,40}?:|listing containers\b[^]{0,40}?:/,
+      /pleg is not healthy: pleg was last seen active (?!2562047h)|(?:list(?:podsandbox|containers|podsandboxstats)|podsandboxstatus|containerstatus)\b[^]{0,200}? failed|unable to retrieve pods|listing pod ?sandbox(?:es)?\b[^]{0,40}?:|listing containers\b[^]{0,40}?:/,
   },
   {
     operation: "runtime-status",
@@ -131,6 +131,22 @@ export function operationIn(text: string): Operation | undefined {
     if (operation !== undefined) return operation;
   }
   return undefined;
+}
+
+const CREATING: readonly Operation[] = ["create-sandbox", "cni-add"];
+const REMOVING: readonly Operation[] = ["stop-sandbox", "remove-sandbox", "cni-del"];
+
+/**
+ * Whether the text reports a failed creation or a failed removal; undefined if it reports both or none. The same cause
+ * may mean one thing on ADD and another on DEL.
+ */
+export function directionOf(text: string): "creating" | "removing" | undefined {
+  const failed = (operations: readonly Operation[]) =>
+    [...SANDBOX, ...PLUGIN_CALLS].some(
+      ({ operation, pattern }) => operations.includes(operation) && pattern.test(text),
+    );
+  const creates = failed(CREATING);
+  return creates === failed(REMOVING) ? undefined : creates ? "creating" : "removing";
 }
 
 function firstIn(wordings: readonly Wording[], text: string): Operation | undefined {

@@ -36,8 +36,7 @@ const MAX_CHARACTERS = 16_384;
  * A flood repeats a few lines with other ids, names and times: what such a line means is found once. Only what the
  * line is about is read from each.
  */
-const VARIABLE_PARTS =
-  /\d\d:\d\d:\d\d[.,\d]*|(?=\d*[a-f])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|(?<=[a-z][-_])\d{1,18}(?!\d)/g;
+const VARIABLE_PARTS = /\d\d:\d\d:\d\d[.,\d]*|(?=\d*[a-f])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|(?<=[a-z][-_])\d{1,18}(?!\d)/g;
 const LONGEST_CACHED = 4_096;
 const MAX_CACHED = 2_000;
 const answers = new Map<string, Answer>();
@@ -91,4 +90,4 @@ function weightOf({ level }: Recognition): number {
 
 /** Every line with an answer contains one of these words: the other lines of a large log cost one search. */
 const PERHAPS =
-  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning/i;
+  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not healthy|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning/i;

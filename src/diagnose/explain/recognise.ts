@@ -1,5 +1,6 @@
 import type { Signature } from "../../classes/failure-class.ts";
 import { classes, couldConcernSandboxes } from "../../classes/index.ts";
+import { directionOf } from "../../logs/operation.ts";
 import { subjectOf } from "../../logs/subject.ts";
 import { normalise } from "../../logs/text.ts";
 import type { NamedPod } from "../../node/types/ids.ts";
@@ -93,6 +94,7 @@ function collect(text: string, start: number, hits: Map<string, Hit>): void {
       if (!match) continue;
       if (signature.within && !signature.within.test(text)) continue;
       if (signature.unless?.test(text)) continue;
+      if (signature.during !== undefined && (directionOf(text) ?? signature.during) !== signature.during) continue;
       hits.set(id, { classId: id, signature, index: start + match.index });
     }
   }

@@ -33,7 +33,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "probe",
     pattern:
-      /(?:readiness|liveness|startup) probe (?:failed|errored|warning)|probe (?:failed|errored)\b|execsync cmd? ?\S{0,20} ?from runtime service failed|prober\.go:\d{1,5}\]/,
+      /(?:readiness|liveness|startup) probe (?:failed|errored|warning)|probe (?:failed|errored)\b|execsync\b[^]{0,120}? failed|prober\.go:\d{1,5}\]/,
     what: "A probe of a container failed; its text is the container's own answer.",
     goTo: "Check the program's log, and the probe's timeout and delay.",
   },
@@ -55,7 +55,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "cloud-addresses-exhausted",
     pattern:
-      /failed to assign an ip address to (?:the )?(?:container|pod)|not enough ips available|insufficientfreeaddresses|insufficientcidrblocks|allocateipconfig failed|failed to allocate (?:a )?private ip|per host block limit|no free ips?\b|no available ip addresses|range is full|no more (?:free )?ips?\b|no ip addresses? available in (?:subnet|vswitch|eni)|no ippool available|no more free affine blocks|assigned 0 out of \d{1,3} requested|ippool \S{0,80}(?:exhausted|is full)|subnet \S{1,80} (?:is full|has no (?:free|available))|there is no available ip|ip pool is exhausted|no available (?:ips?|eni)|noavailableaddress|failed to find any available subnet|eni \S{0,60}limit exceeded|unable to allocate ip\b[^]{0,160}?(?:exhausted|full|no )/,
+      /failed to assign an ip address to (?:the )?(?:container|pod)|not enough ips available|insufficientfreeaddresses|insufficientcidrblocks|allocateipconfig failed|failed to allocate (?:a )?private ip|per host block limit|no free ips?\b|no available ip addresses|range is full|no more (?:free )?ips?\b|no ip addresses? available in (?:subnet|vswitch|eni)|no ippool available|no more free affine blocks|no ips? currently available|no ipv[46] addresses available|no available (?:ip|address(?:es)?)\b|cant allocate more ip|assigned 0 out of \d{1,3} requested|ippool \S{0,80}(?:exhausted|is full)|subnet \S{1,80} (?:is full|has no (?:free|available))|there is no available ip|ip pool is exhausted|no available (?:ips?|eni)|noavailableaddress|failed to find any available subnet|eni \S{0,60}limit exceeded|unable to allocate ip\b[^]{0,160}?(?:exhausted|full|no )/,
     what: "The pool that gives out pod addresses has none left: a subnet, an interface's limit or an address pool. This is no leak that a node shows.",
     goTo: "Check the add-on that assigns addresses (aws-node, azure-cns, calico or cilium IPAM …): free addresses of the subnet or pool, addresses per interface and node; fewer pods a node or a larger range end it.",
   },
@@ -143,8 +143,8 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "missing-object",
     pattern:
-      /(?:configmap|secret) \S{1,253} not found|references non-existent (?:config|secret) key|couldnt find key \S{1,253} in (?:configmap|secret)|createcontainerconfigerror|object \S{1,253} not registered|failed to sync (?:configmap|secret) cache|failed to fetch token|serviceaccount \S{1,253} not found|persistentvolumeclaim \S{1,253} not found/,
-    what: "The pod refers to a ConfigMap, Secret, token or claim that kubelet cannot get.",
+      /(?:configmap|secret) \S{1,253} not found|network-attachment-definition\S{0,40} \S{1,200} (?:in namespace \S{1,80} )?not found|cannot find a network-attachment-definition|no networks found in \S|references non-existent (?:config|secret) key|couldnt find key \S{1,253} in (?:configmap|secret)|createcontainerconfigerror|object \S{1,253} not registered|failed to sync (?:configmap|secret) cache|failed to fetch token|serviceaccount \S{1,253} not found|persistentvolumeclaim \S{1,253} not found/,
+    what: "The pod refers to a ConfigMap, Secret, token, claim or network attachment that does not exist or cannot be read.",
     goTo: `Check that it exists in the pod's namespace with that name and key; ${describePod} names it.`,
   },
   {
@@ -192,6 +192,28 @@ const TOPICS: readonly KnownTopic[] = [
     goTo: `Another event of the same pod has it (FailedAttachVolume or MountVolume…): ${describePod}, or explain those lines.`,
   },
   {
+    id: "disk",
+    pattern:
+      /no space left on device|disk quota exceeded|read-only file system|input\/output error|structure needs cleaning/,
+    unless: /inotify|\/sys\/fs\/cgroup/,
+    what: "The disk below is full, read-only or damaged.",
+    goTo: "df -h and df -i on the node, then dmesg for errors of the disk or its file system.",
+  },
+  {
+    id: "gone-already",
+    pattern:
+      /an error occurred when try to find (?:sandbox|container)|code = notfound desc = (?:could not find (?:sandbox|container)|container with id)|no such container: [0-9a-f]{12}|error finding container [0-9a-f]{12}/,
+    what: "What was asked for is already gone: kubelet, cadvisor or an operator asked again after its removal.",
+    goTo: "Nothing to do, unless it repeats for the same id for minutes: then restart kubelet.",
+  },
+  {
+    id: "ordinary-start",
+    pattern:
+      /failed to load cni during init|pleg was last seen active 2562047h|pleg has yet to be successful|container runtime status check may not have completed yet/,
+    what: "Every containerd and every kubelet logs this once while it starts.",
+    goTo: "Nothing to do, unless it repeats for minutes.",
+  },
+  {
     id: "cloud-load-balancer",
     pattern: /syncloadbalancerfailed|error syncing load balancer|ensuring? load balancer/,
     what: "The cloud's load balancer of a Service cannot be set up.",
@@ -206,7 +228,8 @@ const TOPICS: readonly KnownTopic[] = [
   },
   {
     id: "device-busy-limit",
-    pattern: /too many pods|node\S{0,80} exceed(?:s|ed)? max volume count|max volume count/,
+    pattern:
+      /too many pods|node\S{0,80} exceed(?:s|ed)? max volume count|max volume count|maximum number of (?:data disks|volumes)|attachmentlimitexceeded|attach(?:ment)? limit/,
     what: "The node has as many pods or volumes as it may have.",
     goTo: "Raise the limit (kubelet's maxPods, the driver's volume limit), or add a node.",
   },

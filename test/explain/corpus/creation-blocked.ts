@@ -32,6 +32,7 @@ export const creationBlocked: readonly Case[] = [
     `level=error msg="RunPodSandbox for &PodSandboxMetadata{Name:web-0,Uid:${UID},Namespace:shop,Attempt:0,} failed, error" error="failed to start sandbox container task \\"${ID}\\": context canceled: unknown"`,
     `E1115 pod_workers.go:1298] "Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"web-0_shop(${UID})\\" with CreatePodSandboxError: \\"Failed to create sandbox for pod \\\\\\"web-0_shop(${UID})\\\\\\": rpc error: code = DeadlineExceeded desc = context deadline exceeded\\""`,
     "FATA[0240] run pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+    `failed to setup network for sandbox "${ID}": plugin type="flannel" failed (add): netplugin failed with no error message: signal: killed`,
   ]),
   ...lines(
     "container-name-held-by-slow-create",

@@ -1,10 +1,10 @@
 import { type Case, ID, ID2, lines, UID } from "./case.ts";
-import { frames } from "./removal-fails.ts";
+import { frames, removalFrames } from "./removal-fails.ts";
 
-function framed(expect: string, causes: readonly string[]): readonly Case[] {
+function framed(expect: string, causes: readonly string[], names = Object.keys(frames)): readonly Case[] {
   return lines(
     expect,
-    causes.flatMap((cause) => Object.values(frames).map((frame) => frame(cause))),
+    causes.flatMap((cause) => names.map((name) => frames[name]?.(cause) ?? cause)),
   );
 }
 
@@ -22,11 +22,15 @@ export const removalFailsMore: readonly Case[] = [
     `{"level":"error","ts":"2026-11-15T03:22:07Z","caller":"routed-eni-cni-plugin/cni.go:240","msg":"Error received from DelNetwork gRPC call for container ${ID}: rpc error: code = Unavailable"}`,
     "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory",
   ]),
-  ...framed("del-timeout-killed", [
-    'plugin type="calico" failed (delete): netplugin failed with no error message: signal: killed',
-    "netplugin failed with no error message: context deadline exceeded",
-    "Calico CNI timed out deleting device in netns /var/run/netns/cni-1b2c3d4e",
-  ]),
+  ...framed(
+    "del-timeout-killed",
+    [
+      'plugin type="calico" failed (delete): netplugin failed with no error message: signal: killed',
+      "netplugin failed with no error message: context deadline exceeded",
+      "Calico CNI timed out deleting device in netns /var/run/netns/cni-1b2c3d4e",
+    ],
+    removalFrames,
+  ),
   ...lines("del-timeout-killed", [
     `failed to "KillPodSandbox" for "${UID}" with KillPodSandboxError: "rpc error: code = DeadlineExceeded desc = context deadline exceeded"`,
     `E1115 remote_runtime.go:222] "StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${ID}"`,
@@ -93,9 +97,11 @@ export const removalFailsMore: readonly Case[] = [
     `failed to query controller status: rpc error: code = Unavailable`,
     `failed to stop sandbox "${ID2}": dial unix /run/containerd/containerd-shim/abc.sock: connect: connection refused`,
   ]),
-  ...framed("delegate-scratch-corrupt", [
-    'plugin type="flannel" failed (delete): failed to parse netconf: unexpected end of JSON input',
-  ]),
+  ...framed(
+    "delegate-scratch-corrupt",
+    ['plugin type="flannel" failed (delete): failed to parse netconf: unexpected end of JSON input'],
+    removalFrames,
+  ),
   ...lines("delegate-scratch-corrupt", [
     "conflistDel: error in getting result from DelNetworkList: failed to parse netconf: unexpected end of JSON input",
     `plugin type="flannel" failed (delete): error reading /var/lib/cni/flannel/${ID}: unexpected end of JSON input`,
