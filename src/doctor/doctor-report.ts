@@ -18,6 +18,16 @@ const CheckSchema = v.object({
 
 export type Check = v.InferOutput<typeof CheckSchema>;
 
+/** What makes ghosts likely on this node. It is no fault, and does not change the exit code. */
+const RiskSchema = v.object({
+  id: v.string(),
+  detail: v.string(),
+  /** The line or setting that ends it. */
+  end: v.string(),
+});
+
+export type Risk = v.InferOutput<typeof RiskSchema>;
+
 export const DoctorReportSchema = v.object({
   apiVersion: v.literal("unghost.dev/v1"),
   kind: v.literal("DoctorReport"),
@@ -31,6 +41,7 @@ export const DoctorReportSchema = v.object({
   /** Whether a keeper syncs the files of CNI plugins here, in one line. */
   cniFiles: v.optional(v.object({ keptDurable: v.boolean(), detail: v.string() })),
   checks: v.array(CheckSchema),
+  risks: v.optional(v.array(RiskSchema)),
 });
 
 export type DoctorReport = v.InferOutput<typeof DoctorReportSchema>;
@@ -72,6 +83,13 @@ export function renderDoctor(report: DoctorReport, { colour, columns, verbose }:
       return wrap(`  ${ink.red("missing")}  ${id}: ${printable(detail)}.${use}${printable(advice)}`, columns, "    ");
     });
     parts.push([ink.bold("Cannot read or do"), ...lines].join("\n"));
+  }
+  const { risks = [] } = report;
+  if (risks.length > 0) {
+    const lines = risks.map(({ id, detail, end }) =>
+      wrap(`  ${ink.yellow("risk")}  ${id}: ${printable(detail)}. Ended by: ${printable(end)}`, columns, "    "),
+    );
+    parts.push([ink.bold("Risks"), ...lines].join("\n"));
   }
   const width = Math.max(...fine.map(({ id }) => id.length), 0);
   const fineLines = fine.map(({ id, detail }) => `  ${id.padEnd(width)}  ${printable(detail)}`);

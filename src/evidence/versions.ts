@@ -135,3 +135,18 @@ export function multusVariant({ thick }: MultusConfig) {
     failedDelBlocksRemoval: !thick,
   };
 }
+
+/** The release lines that get fixes, as of November 2026; a newer line than these is not judged. */
+const SUPPORTED = {
+  containerd: { lines: ["2.3", "2.4"], upgrade: "containerd 2.3, which gets fixes until April 2028, or 2.4" },
+  "cri-o": { lines: ["1.34", "1.35", "1.36"], upgrade: "the CRI-O of the cluster's Kubernetes release" },
+} as const;
+
+/** Which upgrade ends it; undefined for a release that is supported, newer than all that are known, or of another runtime. */
+export function outOfSupport({ name, version: text }: { readonly name: string; readonly version: string }) {
+  const supported = name === "containerd" || name === "cri-o" ? SUPPORTED[name] : undefined;
+  const version = parseVersion(text);
+  if (supported === undefined || version === undefined) return undefined;
+  const oldest = parseVersion(supported.lines[0]);
+  return oldest !== undefined && compareVersions(version, oldest) < 0 ? supported.upgrade : undefined;
+}

@@ -138,7 +138,7 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
     binDirs,
     file,
     network: conf.name,
-    plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: isInstalled(root, searched, type) })),
+    plugins: [...types].map((type): CniPlugin => ({ type, binaryFound: installedIn(root, searched, type) })),
     multus,
   };
 }
@@ -183,7 +183,7 @@ export function multusSocketIn(plugin: object): string {
   return posix.join(dir?.startsWith("/") ? dir : DEFAULT_SOCKET_DIR, "multus.sock");
 }
 
-function isInstalled(root: string, binDirs: readonly string[], type: string): boolean {
+export function installedIn(root: string, binDirs: readonly string[], type: string): boolean {
   // libcni refuses such a type before it searches for a file.
   if (type.includes("/") || type === "." || type === "..") return false;
   return binDirs.some((dir) => isExecutable(resolveOnHost(root, posix.join("/", dir, type), "follow")));

@@ -108,6 +108,34 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   },
 );
 
+describe.skipIf(NO_REAL_NODE !== undefined)("risks", { timeout: HANG_GUARD_MS }, () => {
+  test("doctor names them with the line that ends each, and still succeeds", async () => {
+    const runtimeConfig = '[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "/opt/other-cni"\n';
+    const node = await start({ runtimeConfig });
+    const multus = { cniVersion: "0.3.1", name: "multus", type: "multus", kubeconfig: "/etc/cni/net.d/gone" };
+    await node.writeFile("/etc/cni/net.d/00-multus.conf", JSON.stringify(multus));
+    await node.check(["cp", "-r", "/opt/cni/bin", "/opt/other-cni"]);
+
+    const result = await node.exec([UNGHOST, "doctor", "--no-kube", "-o", "json"]);
+    const { risks = [] } = doctorReport(result);
+    const table = await node.exec([UNGHOST, "doctor", "--no-kube"]);
+
+    expect([result.code, table.code]).toEqual([0, 0]);
+    expect(risks.map(({ id }) => id)).toEqual(
+      expect.arrayContaining([
+        "runtime out of support",
+        "containerd bin_dir",
+        "stale CNI configuration in front",
+        "mixed cniVersion",
+        "inotify instances",
+      ]),
+    );
+    expect(risks.find(({ id }) => id === "containerd bin_dir")?.end).toContain('bin_dirs = ["/opt/other-cni"]');
+    expect(table.stdout).toContain("\nRisks\n");
+    expect(table.stdout).toContain("mv /etc/cni/net.d/00-multus.conf");
+  });
+});
+
 test("doctor without rights lists everything that cannot be read with the next step", {
   timeout: HANG_GUARD_MS,
 }, async () => {

@@ -1,7 +1,9 @@
 import { release } from "node:os";
 import { observeNode } from "../../diagnose/observe-node.ts";
-import { type DoctorReport, renderDoctor } from "../../doctor/doctor-report.ts";
+import { cniPodRisks } from "../../doctor/cni-pods.ts";
+import { type Check, type DoctorReport, type Risk, renderDoctor } from "../../doctor/doctor-report.ts";
 import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
+import { nodeRisks } from "../../doctor/risks.ts";
 import { checkCniFiles, checkPermissions, checkSources } from "../../doctor/sources.ts";
 import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
 import { resolveOnHost } from "../../host/paths.ts";
@@ -35,10 +37,13 @@ async function examine(settings: NodeSettings, env: Io["env"], leasesIn: string)
   const { hostRoot, kubeconfig, node } = settings;
   const places = { root: hostRoot, kubeconfig, env };
   const credentials = settings.noKube ? undefined : clusterCredentials(places)?.credentials;
-  const [snapshot, permissions] = await Promise.all([
-    observeNode(settings, env),
-    credentials === undefined ? [] : askPermissions(places, leasesIn, settings.timeoutMs),
+  const observed = observeNode(settings, env);
+  const nodeName = observed.then(({ kubernetes }) => (kubernetes.source === "api" ? kubernetes.nodeName : undefined));
+  const [snapshot, asked] = await Promise.all([
+    observed,
+    credentials === undefined ? NOT_ASKED : askCluster(places, { leasesIn, nodeName }, settings.timeoutMs),
   ]);
+  const risks = [...(await nodeRisks(snapshot, hostRoot, settings.timeoutMs)), ...asked.risks];
   const { name, version, endpoint, reachable } = snapshot.runtime;
   const keeper = publishedKeeper(hostRoot);
   return {
@@ -58,23 +63,37 @@ async function examine(settings: NodeSettings, env: Io["env"], leasesIn: string)
       ...checkSources(snapshot),
       checkCniFiles(keeper),
       ...checkCpuShare({ env }),
-      ...permissions,
+      ...asked.permissions,
     ],
+    risks,
   };
 }
 
-async function askPermissions(places: Parameters<typeof clusterOpener>[0], leasesIn: string, timeoutMs: number) {
+interface Asked {
+  readonly permissions: readonly Check[];
+  readonly risks: readonly Risk[];
+}
+
+const NOT_ASKED: Asked = { permissions: [], risks: [] };
+
+async function askCluster(
+  places: Parameters<typeof clusterOpener>[0],
+  about: { readonly leasesIn: string; readonly nodeName: Promise<string | undefined> },
+  timeoutMs: number,
+): Promise<Asked> {
   try {
     const api = await clusterOpener(places)(timeoutMs);
-    if (api === undefined) return [];
+    if (api === undefined) return NOT_ASKED;
     try {
-      return await checkPermissions(api, leasesIn);
+      const permissions = await checkPermissions(api, about.leasesIn);
+      const nodeName = await about.nodeName;
+      return { permissions, risks: nodeName === undefined ? [] : await cniPodRisks(api, nodeName) };
     } finally {
       api.close();
     }
   } catch {
     // Invalid credentials: the check of the source kubernetes has the reason.
-    return [];
+    return NOT_ASKED;
   }
 }
 

@@ -1,0 +1,71 @@
+import { dirname, posix } from "node:path";
+import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
+import { procText, splitNul } from "../host/proc.ts";
+import { entriesIn, fileText } from "../host/safe-fs.ts";
+import { property } from "../host/text.ts";
+import { parseToml, stringsIn } from "../host/toml.ts";
+import { flagOf } from "./kubelet-process.ts";
+
+/** The directories of CNI plugins that one file of containerd's configuration sets. */
+export interface ConfiguredBinDirs {
+  readonly file: string;
+  /** The single directory, which containerd 2.4 no longer reads. */
+  readonly single?: string;
+  readonly list: readonly string[];
+}
+
+const MAX_ARGUMENT_BYTES = 64 * 1024;
+const MAX_IMPORTS = 50;
+
+/** From containerd's configuration and the files that it imports; empty if there is none. Only for advice: nothing is run from them. */
+export function configuredBinDirs(root: string, pid: number | undefined): readonly ConfiguredBinDirs[] {
+  const file = configFile(root, pid);
+  const found = file === undefined ? [] : [file, ...importsOf(root, file)];
+  return found.flatMap((one) => {
+    const cni = cniSection(tableIn(root, one));
+    const single = property(cni, "bin_dir");
+    const list = stringsIn(property(cni, "bin_dirs"));
+    if (list.length === 0 && (typeof single !== "string" || single === "")) return [];
+    return [{ file: one, single: typeof single === "string" && single !== "" ? single : undefined, list }];
+  });
+}
+
+/** The running process names it; else the one of the distribution whose file exists. */
+function configFile(root: string, pid: number | undefined): string | undefined {
+  const argv = pid === undefined ? [] : splitNul(procText(hostPath(root, `/proc/${pid}/cmdline`), MAX_ARGUMENT_BYTES));
+  const named = flagOf(argv, "config") ?? flagOf(argv, "c");
+  const places = [named, ...OWN_CONTAINERDS.map(({ config }) => config), PLAIN_CONTAINERD.config];
+  return places.find((path) => path?.startsWith("/") === true && tableIn(root, path) !== undefined);
+}
+
+function tableIn(root: string, path: string): object | undefined {
+  const text = fileText(resolveOnHost(root, path, "follow"));
+  const parsed = text === "" ? undefined : parseToml(text);
+  return parsed !== undefined && "table" in parsed ? parsed.table : undefined;
+}
+
+/** Patterns such as `/etc/containerd/conf.d/*.toml`; containerd reads the files in the order of their names. */
+function importsOf(root: string, file: string): readonly string[] {
+  const patterns = stringsIn(property(tableIn(root, file), "imports")).map((one) => posix.resolve(dirname(file), one));
+  return patterns
+    .flatMap((pattern) => {
+      const [dir, name] = [posix.dirname(pattern), posix.basename(pattern)];
+      const entries = entriesIn(resolveOnHost(root, dir, "follow")).map((entry) => entry.name);
+      const literal = name.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*");
+      const matches = new RegExp(`^${literal}$`);
+      return entries
+        .filter((entry) => matches.test(entry))
+        .toSorted()
+        .map((entry) => `${dir}/${entry}`);
+    })
+    .slice(0, MAX_IMPORTS);
+}
+
+/** Version 3 of the configuration, version 2, and the plain names of version 1. */
+const CRI_PLUGINS = ["io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri"];
+
+function cniSection(table: object | undefined): unknown {
+  const plugins = property(table, "plugins");
+  return CRI_PLUGINS.map((name) => property(property(plugins, name), "cni")).find((cni) => cni !== undefined);
+}
