@@ -387,3 +387,9 @@ export type StepArea = StepDefinition<StepKind>["area"];
 export type KindsOf<Area extends StepArea> = {
   [Kind in StepKind]: (typeof DEFINITIONS)[Kind]["area"] extends Area ? Kind : never;
 }[StepKind];
+
+/** The steps after a removal only clean up what the runtime left. */
+export function untilRemoval(steps: readonly Step[]): readonly Step[] {
+  const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
+  return removal < 0 ? steps : steps.slice(0, removal + 1);
+}

@@ -1,6 +1,6 @@
 import { lstatSync } from "node:fs";
 import { type Finding, type Reason, reason } from "../evidence/finding.ts";
-import { STEPS, type Step, type StepArea, type StepKind, type StepOf } from "../evidence/step.ts";
+import { STEPS, type Step, type StepArea, type StepKind, type StepOf, untilRemoval } from "../evidence/step.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { MAX_FILE_BYTES } from "../host/safe-fs.ts";
 import type { PlannedAction } from "../plan/plan.ts";
@@ -59,7 +59,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if (result.kind === "done" || result.kind === "healed") done.add(step);
       if (result.kind !== "done" && result.kind !== "unneeded") break;
     }
-    if (outcomeOf(results) === "healed") after = await runFollowUps(action, surroundings, done);
+    if (outcomeOf(results, action) === "healed") after = await runFollowUps(action, surroundings, done);
   } finally {
     for (const result of results) if (result.kind === "done") await result.cleanUp?.();
   }
@@ -70,7 +70,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   const undone = [...action.steps, ...(action.followUps ?? [])].filter((step) => !done.has(step));
   return {
     action,
-    outcome: outcomeOf(results),
+    outcome: outcomeOf(results, action),
     reason: ended?.reason ?? after?.reason ?? effect?.text,
     code: ended?.code ?? after?.code ?? effect?.code,
     journalId: results.flatMap((result) => ("journalId" in result ? (result.journalId ?? []) : []))[0],
@@ -81,8 +81,10 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   };
 }
 
-function outcomeOf(results: readonly StepResult[]): ActionOutcome {
-  const kind = results.at(-1)?.kind;
+/** A removed sandbox is healed. What its removal left, and a later step could not clean up, is a finding of its own. */
+function outcomeOf(results: readonly StepResult[], { steps }: PlannedAction): ActionOutcome {
+  const decisive = results.slice(0, untilRemoval(steps).length);
+  const kind = decisive.at(-1)?.kind;
   if (kind === "held") return "skipped";
   return kind === "refused" || kind === "failed" ? kind : "healed";
 }

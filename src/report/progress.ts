@@ -4,7 +4,7 @@ import type { ActionResult } from "../heal/run-action.ts";
 import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./output.ts";
-import { shortDone } from "./step-words.ts";
+import { hasDoneSteps, shortDone } from "./step-words.ts";
 import { paint, subjectInWords, wrap } from "./words.ts";
 
 export interface Progress {
@@ -59,7 +59,7 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
       write(`${table.heading}\n`);
     },
     report: ({ action, outcome, reason, undone, logsSavedTo, seconds }) => {
-      const done = outcome === "healed" ? shortDone(action, undone) : NONE;
+      const done = outcome === "healed" || hasDoneSteps(action, undone) ? shortDone(action, undone) : NONE;
       print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, reason);
     },
     waiting: (action) => {

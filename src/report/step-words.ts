@@ -1,4 +1,4 @@
-import { STEPS, type Step, type StepKind, type StepOf } from "../evidence/step.ts";
+import { STEPS, type Step, type StepKind, type StepOf, untilRemoval } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 type Steps = Pick<PlannedAction, "steps" | "followUps">;
@@ -9,12 +9,6 @@ export function stepWords({ steps, followUps = [] }: Steps): readonly string[] {
   const words = decisive.map(planned);
   if (decisive.some(({ kind }) => kind === "remove-sandbox")) words.push("check that its network is released");
   return [...new Set([...words, ...followUpsInWords(followUps)])];
-}
-
-/** The steps after a removal only verify that the runtime left nothing. */
-function untilRemoval(steps: readonly Step[]): readonly Step[] {
-  const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  return removal < 0 ? steps : steps.slice(0, removal + 1);
 }
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
@@ -40,6 +34,11 @@ export function doneInWords(action: Steps, undone: readonly Step[] = []): string
 /** An action in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */
 export function shortAction(action: Steps): string {
   return joined(action, [], ({ kind }) => STEPS[kind].words.short?.[0]) || "wait";
+}
+
+/** Whether an action that did not heal has done some of its steps. */
+export function hasDoneSteps({ steps, followUps = [] }: Steps, undone: readonly Step[] | undefined): boolean {
+  return undone !== undefined && [...steps, ...followUps].some((step) => !undone.includes(step));
 }
 
 /** The same for an ended action, without the steps that were not needed: `quarantined, removed`. */

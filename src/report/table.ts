@@ -267,7 +267,13 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
       ...failing.slice(0, MAX_FAILING).map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    ")),
     );
   } else if (remaining.length === 0) {
-    lines.push(`${ink.green("HEALED")}  ${healed} healed, nothing left on ${where}`);
+    const others = actions.filter(({ outcome }) => outcome === "refused" || outcome === "failed").length;
+    const gone = others === 0 ? "" : `, ${others} not by this run`;
+    lines.push(
+      healed === 0 && others > 0
+        ? `${ink.green("NOTHING LEFT")}  ${count(others, "finding")} gone on ${where}, none healed by this run`
+        : `${ink.green("HEALED")}  ${healed} healed${gone}, nothing left on ${where}`,
+    );
   } else {
     lines.push(
       `${ink.red("NOT ALL HEALED")}  ${healed} healed, ${count(remaining.length, "finding")} left on ${where}`,

@@ -88,6 +88,14 @@ healed   10.88.200.1  hostlocal-ip-leak
     expect(shown([{ logsSavedTo: LOGS, undone }])).toMatch(/corrupt {2}removed +0\.2s {2}\/var\/lib\/unghost\//);
   });
 
+  test("names what a refused action has done", () => {
+    const undone = HEAL.steps.slice(1);
+
+    expect(shown([{ outcome: "refused", undone }])).toMatch(
+      /\nrefused +shop\/web-10 +\S+corrupt {2}quarantined +0\.2s/,
+    );
+  });
+
   test("an action that was not planned when the columns were fitted is not cut in a pipe", () => {
     let written = "";
     const lines = progress({ colour: false, write: (text) => void (written += text) });

@@ -12,6 +12,14 @@ const HEALED: NodeReport = {
   remaining: [],
 };
 
+const REFUSED = {
+  finding: "dead-after-crash/b",
+  action: "remove-sandbox",
+  outcome: "refused",
+  reason: "it is Ready",
+  seconds: 0.1,
+} as const;
+
 describe("heal summary", () => {
   test.each<readonly [string, NodeReport, RegExp]>([
     ["all is healed", HEALED, /^HEALED {2}1 healed, nothing left on worker-1\n/],
@@ -19,6 +27,16 @@ describe("heal summary", () => {
       "something is left",
       { ...HEALED, verdict: "ghosts", remaining: ["x/y"] },
       /^NOT ALL HEALED {2}1 healed, 1 finding/,
+    ],
+    [
+      "what was refused is gone as well",
+      { ...HEALED, actions: [...(HEALED.actions ?? []), REFUSED] },
+      /^HEALED {2}1 healed, 1 not by this run, nothing left on worker-1\n/,
+    ],
+    [
+      "all was refused, and is gone",
+      { ...HEALED, actions: [REFUSED] },
+      /^NOTHING LEFT {2}1 finding gone on worker-1, none healed by this run\n/,
     ],
     ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 healed, could not determine/],
   ])("starts with: %s", (_, report, headline) => {

@@ -100,7 +100,7 @@ function nodeWith({ isContainerd, stops, removals }: NodeOptions) {
     calls,
     deadlines,
     removals: () => calls.filter((call) => call === "RemovePodSandbox").length,
-    act: (): Promise<ActionResult> => runAction(ACTION, { tools, brake }),
+    act: (action = ACTION): Promise<ActionResult> => runAction(action, { tools, brake }),
   };
 }
 
@@ -136,6 +136,17 @@ describe("runAction", () => {
     expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
     expect(calls).toEqual(["RemovePodSandbox"]);
     expect(await journaledOutcomes()).toEqual(["done healed"]);
+  });
+
+  test("a removed sandbox is healed, whatever a step after its removal is refused for", async () => {
+    const { path } = await fixture.put("of-no-sandbox", "{}");
+    const refused = { kind: "quarantine-file", path, health: "orphaned" } as const;
+    const { act } = node(undefined);
+
+    const result = await act({ ...ACTION, steps: [REMOVE, refused] });
+
+    expect(result).toMatchObject({ outcome: "healed", code: "names-no-sandbox", undone: [refused] });
+    expect(result.reason).toBe(`${path} names no sandbox`);
   });
 
   test("retries with growing delays while a lock is held", async () => {
