@@ -13,6 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kube: ["host"],
   node: ["runtime", "kube", "host"],
   durable: ["node", "runtime", "host"],
+  guard: ["host"],
   logs: ["node", "host"],
   evidence: ["logs", "node", "kube", "host"],
   classes: ["logs", "node", "host", "evidence"],
@@ -24,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   doctor: ["report", "evidence", "durable", "node", "kube", "host"],
   agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
   cli: [
+    "guard",
     "agent",
     "doctor",
     "boot",
@@ -124,6 +126,10 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/boot/borrowed-runtime.ts", "the private directory of the borrowed containerd"],
   ["src/agent/metrics/agent-metrics.ts", "the metrics file"],
   ["src/agent/kube/", "exporters: the condition of its own node, events, and their withdrawal"],
+  [
+    "src/guard/",
+    "a CNI plugin that runs others for the runtime: it changes what the runtime asked for, and its own state; the search path is installed like a unit",
+  ],
   ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
   ["src/agent/limits/slots.ts", "slots and breaker of the fleet"],
   ["src/doctor/sources.ts", "asks the API for its own permissions"],

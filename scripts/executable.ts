@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { launcherFor } from "./launcher.ts";
 
 /** Variables that could turn a root tool into a general JavaScript engine. */
 const ENGINE_SWITCHES = [
@@ -21,7 +22,8 @@ export interface Executable {
 }
 
 /** Compiles src/main.ts into one file that needs no Node. The build is reproducible. */
-export function compileExecutable({ target, engine, out }: Executable): void {
+export async function compileExecutable({ target, engine, out }: Executable): Promise<void> {
+  const launcher = await launcherFor(target.includes("arm64") ? "arm64" : "x64");
   mkdirSync(dirname(out), { recursive: true });
   const draft = `${out}.new`;
   execFileSync(
@@ -39,6 +41,7 @@ export function compileExecutable({ target, engine, out }: Executable): void {
       `--define=__dirname="/unghost"`,
       `--define=__filename="/unghost"`,
       `--define=UNGHOST_COMMIT="${commit()}"`,
+      `--define=UNGHOST_CNI_LAUNCHER="${launcher?.toString("base64") ?? ""}"`,
       `--target=${target}`,
       `--compile-executable-path=${resolve(engine)}`,
       "--no-compile-autoload-dotenv",

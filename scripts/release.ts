@@ -39,7 +39,7 @@ publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
 for (const target of TARGETS) {
   // The executable contains its file name.
   const executable = join(OUT, target.name, "unghost");
-  compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
+  await compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
   const content = readFileSync(executable);
   const name = `unghost-${version}-${target.name}`;
   const archive = tar([

@@ -2,6 +2,11 @@ import { raisePriority, restartForCommand } from "./cli/process.ts";
 import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
+// Runs at every failed DEL of a node: without the command line's modules.
+if (process.argv[2] === "cni-call") {
+  const { runCniCall } = await import("./cli/cni-call.ts");
+  process.exit(await runCniCall(process.argv.slice(3)));
+}
 
 raisePriority(process.argv[2]);
 restartForCommand(process.argv[2], process.env);

@@ -32,7 +32,9 @@ export function thirdPartyLicences(engine: string, packages: readonly BundledPac
 
 The engine is bun ${engine} (MIT). It links JavaScriptCore and WebKit's WTF (LGPL-2.0 and BSD) and other libraries statically;
 https://bun.com/docs/project/license lists them with their licences and says how to relink the engine. The program can be built
-with a relinked engine: see scripts/executable.ts in unghost's source.`;
+with a relinked engine: see scripts/executable.ts in unghost's source.
+
+The launcher of the CNI guard links musl (MIT, copyright Rich Felker and others; https://musl.libc.org) statically.`;
   const parts = packages.map(({ name, version, license, licenseText }) => {
     return `${name} ${version} (${license})\n\n${licenseText}`;
   });

@@ -58,7 +58,7 @@ export async function imageFiles(libc: Libc, licences: string): Promise<TarEntry
   ];
   const executable = `dist/image-executables/${architecture}/unghost`;
   const target = targetNamed(`linux-${architecture}`);
-  compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
+  await compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
   return [
     ...directories.map((path) => ({ type: "directory", path: `${path}/`, mode: 0o755 }) as const),
     { type: "directory", path: "usr/share/licences/", mode: 0o755 },

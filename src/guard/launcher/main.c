@@ -1,0 +1,72 @@
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher.h"
+
+extern char **environ;
+
+/* CNI's code for "try again later". */
+static const char BUSY[] = "{\"code\":11,\"msg\":\"too many DELs of this plugin are failing: try again later\"}";
+
+static bool has_succeeded(const struct outcome *outcome) {
+  return !outcome->timed_out && WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == 0;
+}
+
+/* Reads the configuration into memory, because a plugin may have to run twice. */
+static bool read_input(struct call *call) {
+  call->input = memfd_create("cni-config", MFD_CLOEXEC);
+  if (call->input < 0) return false;
+  copy_to(STDIN_FILENO, call->input);
+  lseek(call->input, 0, SEEK_SET);
+  return true;
+}
+
+static _Noreturn void add(struct call *call, int state) {
+  struct outcome outcome;
+  unqueue(state, call);
+  record_attachment(state, call, "started", NULL);
+  announce_add(state, call);
+  if (!run_plugin(call, -1, &outcome)) execute_plugin(call);
+  bool completed = has_succeeded(&outcome);
+  record_attachment(state, call, completed ? "completed" : "failed", &outcome);
+  if (completed && has_queued(state, call)) start_replay(call);
+  end_like(&outcome);
+}
+
+static _Noreturn void del(struct call *call, int state) {
+  struct outcome outcome;
+  if (!wait_for_turn(state, call)) {
+    write_all(STDOUT_FILENO, BUSY, sizeof BUSY - 1);
+    _exit(1);
+  }
+  if (!run_plugin(call, DEL_DEADLINE_MS, &outcome)) execute_plugin(call);
+  if (has_succeeded(&outcome)) {
+    note_working(state, call);
+    forget_attachment(state, call);
+    unqueue(state, call);
+    if (has_queued(state, call)) start_replay(call);
+    end_like(&outcome);
+  }
+  note_failing(state, call);
+  if (is_absorbed(call, &outcome)) _exit(0);
+  end_like(&outcome);
+}
+
+int main(int argc, char **argv) {
+  struct call call = {.input = -1, .arguments = argv};
+  if (argc < 1 || !find_plugin(&call, environ)) {
+    fprintf(stderr, "unghost CNI guard: the runtime starts this under the name of a plugin\n");
+    return 1;
+  }
+  bool is_add = strcmp(call.command, "ADD") == 0;
+  bool is_del = strcmp(call.command, "DEL") == 0;
+  if ((!is_add && !is_del) || !has_key(&call)) execute_plugin(&call);
+  int state = open_state();
+  if (state < 0 || !read_input(&call)) execute_plugin(&call);
+  if (is_add) add(&call, state);
+  del(&call, state);
+}
