@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { errorCode } from "../host/source.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 
 /** What the launcher recorded of an ADD. A power cut may have left any part of it, or nothing. */
 export interface Attachment {
@@ -26,14 +25,10 @@ const PHASES = ["started", "completed", "failed"] as const;
 const NEWLINE = 10;
 
 export function readAttachment(path: string): AttachmentRead {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    const code = errorCode(error) ?? "unknown error";
-    return code === "ENOENT" ? { kind: "missing" } : { kind: "unreadable", error: code };
-  }
-  const attachment = parseAttachment(bytes);
+  const file = readRegularFile(path);
+  if (file.kind === "gone") return { kind: "missing" };
+  if (file.kind !== "content") return { kind: "unreadable", error: file.reason };
+  const attachment = parseAttachment(Buffer.from(file.text));
   return attachment === undefined ? { kind: "unparsable" } : { kind: "read", attachment };
 }
 

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { procText } from "../host/proc.ts";
 import { statsOf } from "../host/safe-fs.ts";
 import { describeError } from "../host/source.ts";
 import { type AttachmentRead, readAttachment } from "./attachment.ts";
@@ -14,9 +14,8 @@ import { hasRuntimeResult } from "./runtime-result.ts";
 import { type AttachmentKey, fileNameOf, momentNow, removeFile } from "./state-files.ts";
 
 /** Open files that the launcher hands over: src/guard/launcher/decide.c has the same numbers. */
-const CONFIG_FD = 3;
-const OUTPUT_FD = 4;
-const ERRORS_FD = 5;
+const HANDED_OVER = { config: "/proc/self/fd/3", stdout: "/proc/self/fd/4", stderr: "/proc/self/fd/5" } as const;
+const MAX_BYTES = 1024 * 1024;
 
 const RETRY_MS = 60_000;
 
@@ -41,8 +40,8 @@ export function handedOver(stateDir: string, plugin: string, path: string, how: 
     plugin,
     path,
     environment: Object.fromEntries(entries),
-    config: readFileSync(CONFIG_FD, "utf8"),
-    end: { how, stdout: readFileSync(OUTPUT_FD, "utf8"), stderr: readFileSync(ERRORS_FD, "utf8") },
+    config: procText(HANDED_OVER.config, MAX_BYTES),
+    end: { how, stdout: procText(HANDED_OVER.stdout, MAX_BYTES), stderr: procText(HANDED_OVER.stderr, MAX_BYTES) },
   };
 }
 

@@ -1,14 +1,6 @@
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, constants, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { procText } from "../host/proc.ts";
 import { entriesIn } from "../host/safe-fs.ts";
 import { errorCode } from "../host/source.ts";
 
@@ -71,8 +63,8 @@ export interface Moment {
 
 export function momentNow(): Moment {
   return {
-    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
-    uptimeSeconds: Number.parseFloat(readFileSync("/proc/uptime", "utf8")),
+    boot: procText("/proc/sys/kernel/random/boot_id").trim(),
+    uptimeSeconds: Number.parseFloat(procText("/proc/uptime")),
   };
 }
 

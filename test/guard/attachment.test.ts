@@ -44,7 +44,7 @@ test("missing, unreadable and damaged are three answers", () => {
   writeFileSync(join(dir, "torn"), "");
 
   expect(readAttachment(join(dir, "none"))).toEqual({ kind: "missing" });
-  expect(readAttachment(dir)).toEqual({ kind: "unreadable", error: "EISDIR" });
+  expect(readAttachment(dir)).toEqual({ kind: "unreadable", error: "is a directory" });
   expect(readAttachment(join(dir, "torn"))).toEqual({ kind: "unparsable" });
 });
 
