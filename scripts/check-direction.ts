@@ -24,9 +24,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   report: ["heal", "plan", "diagnose", "classes", "logs", "node", "host", "evidence"],
   doctor: ["report", "evidence", "durable", "node", "kube", "host"],
   agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
+  fleet: ["report", "diagnose", "classes", "kube", "host", "evidence"],
   cli: [
     "guard",
     "agent",
+    "fleet",
     "doctor",
     "boot",
     "report",

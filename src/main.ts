@@ -1,6 +1,10 @@
 import { raisePriority, restartForCommand } from "./cli/process.ts";
 import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
+/** As `kubectl-unghost` on the PATH it is kubectl's plugin: the cluster from an operator's machine. */
+const isPlugin = /(?:^|[/\\])kubectl-unghost(?:\.exe)?$/.test(process.argv0);
+const args = [...(isPlugin ? ["fleet"] : []), ...process.argv.slice(2)];
+
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
 // Runs at every failed DEL of a node: without the command line's modules.
 if (process.argv[2] === "cni-call") {
@@ -8,12 +12,12 @@ if (process.argv[2] === "cni-call") {
   process.exit(await runCniCall(process.argv.slice(3)));
 }
 
-raisePriority(process.argv[2]);
-restartForCommand(process.argv[2], process.env);
+raisePriority(args[0]);
+restartForCommand(args[0], process.env);
 
 // Loaded late, because modules loaded before a restart are loaded twice.
 const { runCli } = await import("./cli/app.ts");
 const { processIo } = await import("./cli/io.ts");
 
 // Exits at once: output is written synchronously, and open handles of a source or a child are not waited for.
-process.exit(await runCli(process.argv.slice(2), processIo()));
+process.exit(await runCli(args, processIo()));

@@ -111,7 +111,7 @@ function normaliseArgs(args: readonly string[]): readonly string[] {
 }
 
 function separated(word: string): readonly string[] {
-  const value = /^-o=?([a-z]+)$/.exec(word)?.[1];
+  const value = /^-o=?([a-z]+(?:-[a-z]+)*(?:=.*)?)$/s.exec(word)?.[1];
   if (value !== undefined) return ["-o", value];
   return word === `${MAY_BE_EMPTY}=` ? [MAY_BE_EMPTY, ""] : [word];
 }

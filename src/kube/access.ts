@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestOptions } from "node:http";
+import type { Agent, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from "node:http";
 import { KubeError } from "./errors.ts";
 
 /** Address, TLS settings and credentials of an API server. */
@@ -9,6 +9,10 @@ export interface ApiAccess {
   /** The source of the credentials, for messages. */
   readonly from: string;
   readonly certificate?: ClientCertificate;
+  /** Such as those of impersonation. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  /** Connects through a proxy, with the same TLS settings. */
+  readonly agent?: Agent;
 }
 
 export interface ApiTls {
@@ -72,14 +76,16 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) 
   // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");
   const http = process.getBuiltinModule("node:http");
-  const agent = isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true });
+  const direct = () => (isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true }));
+  const agent = access.agent ?? direct();
 
   function send<Received>(
     { method, path, accept = "application/json", content }: Asked,
     signal: AbortSignal,
     receive: (response: IncomingMessage) => Promise<Received>,
   ): Promise<Received> {
-    const headers = {
+    const headers: OutgoingHttpHeaders = {
+      ...access.headers,
       accept,
       "user-agent": "unghost",
       ...(content === undefined

@@ -16,6 +16,7 @@ export interface Asked {
   readonly body?: unknown;
   /** Common name of the client's certificate. */
   readonly client: string | undefined;
+  readonly impersonated?: { readonly user: string; readonly groups: string };
 }
 
 /** An object is answered as JSON, text as it is; or the handler writes the response. */
@@ -48,6 +49,7 @@ export async function startStub(
       contentType: request.headers["content-type"],
       ...(body === "" ? {} : { body: JSON.parse(body) }),
       client: typeof peer === "string" ? peer : undefined,
+      ...impersonationIn(request),
     };
     asked.push(one);
     const reply = answer(one);
@@ -76,6 +78,12 @@ export async function startStub(
         server.closeAllConnections();
       }),
   };
+}
+
+function impersonationIn({ headers }: IncomingMessage): Pick<Asked, "impersonated"> {
+  const user = headers["impersonate-user"];
+  if (typeof user !== "string") return {};
+  return { impersonated: { user, groups: [headers["impersonate-group"] ?? []].flat().join(", ") } };
 }
 
 export interface PodParts {

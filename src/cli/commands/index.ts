@@ -16,6 +16,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["scan", async () => (await import("./scan.ts")).scanCommand],
   ["heal", async () => (await import("./heal.ts")).healCommand],
   ["explain", async () => (await import("./explain.ts")).explainCommand],
+  ["fleet", async () => (await import("./fleet.ts")).fleetCommand],
   ["boot", async () => (await import("./boot.ts")).bootCommand],
   ["agent", async () => (await import("./agent.ts")).agentCommand],
   ["keep", async () => (await import("./keep.ts")).keepCommand],

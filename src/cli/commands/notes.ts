@@ -42,6 +42,18 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
     ],
     exits: `0 recognised, 1 not recognised, ${USAGE}`,
   },
+  fleet: {
+    group: "Find and heal",
+    summary:
+      "The whole cluster from an operator's machine, by what the agents report; as a kubectl plugin: kubectl unghost",
+    usage: "scan [NODE]...",
+    examples: [
+      ["unghost fleet scan", "every node, the worst first"],
+      ["kubectl unghost scan -l pool=edge", "nodes with a label"],
+      ["unghost fleet scan edge-07 -o json", "for scripts"],
+    ],
+    exits: `0 all healthy, 1 findings or failures, 2 something is unknown, ${USAGE}`,
+  },
   boot: {
     group: "Run unattended",
     summary: "Heal once per boot, before or right after the runtime starts",

@@ -1,0 +1,101 @@
+import type { ChosenCluster } from "../../fleet/cluster-access.ts";
+import type { FleetOutput } from "../../fleet/output.ts";
+import { type Api, openApi } from "../../kube/api.ts";
+import { KubeError } from "../../kube/errors.ts";
+import { ExitCode, type Io } from "../io.ts";
+import { list, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
+import type { FlagValues } from "../settings/table.ts";
+import { anyArguments, defineCommand } from "./index.ts";
+
+/** Named like kubectl's, with the same meaning. */
+const fleetFlags = {
+  kubeconfig: text("Kubeconfig (default: the files in KUBECONFIG, merged, else ~/.kube/config)", "FILE"),
+  context: text("Context of the kubeconfig (default: its current one)", "NAME"),
+  as: text("User to impersonate", "USER"),
+  asGroup: list("Groups to impersonate", "GROUP"),
+  requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
+  selector: text("Only nodes with these labels", "LABELS"),
+  output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
+  noHeaders: onOff("Leave the column headings out"),
+  verbose: onOff("Verbose output"),
+};
+type FleetFlags = FlagValues<typeof fleetFlags>;
+
+export const fleetCommand = defineCommand({
+  flags: fleetFlags,
+  positional: anyArguments("ARG", "With scan: names of nodes (default: all nodes)"),
+  aliases: { l: "selector", o: "output", v: "verbose" },
+  run: async (flags, io, action = "scan", ...args) => {
+    const run = ACTIONS.get(action);
+    if (run === undefined) {
+      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${[...ACTIONS.keys()].join(" or ")}`);
+    }
+    try {
+      return await run(flags, args, io);
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      io.stderr(`unghost: ${error.message}\n`);
+      return ExitCode.unknown;
+    }
+  },
+});
+
+type Action = (flags: FleetFlags, args: readonly string[], io: Io) => Promise<ExitCode>;
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map([["scan", runScan]]);
+
+async function runScan(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  const { exitCodeOf, printableScan, scanSummary } = await import("../../fleet/scan-report.ts");
+  const { readFleet } = await import("../../fleet/fleet-nodes.ts");
+  const { formatOutput } = await import("../../fleet/output.ts");
+  const output = await outputOf(flags);
+  const { noHeaders = false, selector } = flags;
+  const fleet = await inCluster(flags, io, ({ api }) => readFleet(api, { names, selector }, new Date()));
+  const layout = { width: io.screenColumns ?? Number.POSITIVE_INFINITY, noHeaders, now: new Date() };
+  io.stdout(await formatOutput(output, printableScan(fleet, layout), noHeaders));
+  for (const problem of fleet.problems) io.stderr(`unghost: ${problem}\n`);
+  for (const name of fleet.missing) io.stderr(`unghost: there is no node "${name}"\n`);
+  if (output.kind === "table" && !noHeaders) io.stderr(`${scanSummary(fleet)}\n`);
+  return exitCodeOf(fleet);
+}
+
+async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {
+  const { parseOutput } = await import("../../fleet/output.ts");
+  const parsed = parseOutput(output);
+  if (parsed instanceof Error) throw new SettingsError(parsed.message);
+  return parsed;
+}
+
+interface InCluster extends ChosenCluster {
+  readonly api: Api;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** For a list of all reports; a page of a thousand has 8 MB at most. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+async function inCluster<Result>(
+  flags: FleetFlags,
+  io: Io,
+  work: (use: InCluster) => Promise<Result>,
+): Promise<Result> {
+  const { chooseCluster } = await import("../../fleet/cluster-access.ts");
+  const timeoutMs = requestTimeoutMs(flags);
+  const chosen = await chooseCluster(flags, io.env);
+  const api = openApi(chosen.access, { timeoutMs, maxBytes: MOST_BYTES });
+  try {
+    return await work({ ...chosen, api });
+  } finally {
+    api.close();
+  }
+}
+
+/** A number alone is seconds, as with kubectl. */
+function requestTimeoutMs({ requestTimeout }: FleetFlags): number {
+  if (requestTimeout === undefined) return DEFAULT_TIMEOUT_MS;
+  const ms = parseDurationMs(/^\d+$/.test(requestTimeout) ? `${requestTimeout}s` : requestTimeout);
+  if (ms === undefined || ms < 100) {
+    throw new SettingsError(`--request-timeout: expected a duration from 100ms on, like 10s, got "${requestTimeout}"`);
+  }
+  return ms;
+}
