@@ -33,6 +33,7 @@ export * from "./process-errors.ts";
 export * from "./record-leak-after-late-failure.ts";
 export * from "./recover-missing-metadata.ts";
 export * from "./recovery-leftovers.ts";
+export * from "./removal-fails-unknown-cause.ts";
 export * from "./sandbox-name-held-by-inflight-run.ts";
 export * from "./shim-leak.ts";
 export * from "./snapshot-lease-leak.ts";

@@ -119,6 +119,7 @@ export const ovnPortNotReady: ClassDefinition = {
 export const multusDelegatesToItself: ClassDefinition = {
   id: "multus-delegates-to-itself",
   code: "A20",
+  needsMultus: true,
   sharedCause: true,
   title: "multus uses its own file as the cluster network",
   explanation:
@@ -255,6 +256,7 @@ export const cniKubeconfigCaStale: ClassDefinition = {
 export const multusShimNewerThanDaemon: ClassDefinition = {
   id: "multus-shim-newer-than-daemon",
   code: "B30",
+  needsMultus: true,
   sharedCause: true,
   title: "multus' shim and its daemon are of different versions",
   explanation:

@@ -108,6 +108,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
 export const multusCacheCorrupt: ClassDefinition = {
   id: "multus-cache-corrupt",
   code: "B2",
+  needsMultus: true,
   title: "Corrupt multus cache",
   explanation:
     "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without a DEL of the networks, so their addresses leak.",

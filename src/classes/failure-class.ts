@@ -73,6 +73,8 @@ export interface ClassDefinition {
   readonly cacheFiles?: (cni: Pick<CniFacts, "results" | "multus" | "flannel">) => readonly ScratchFile[];
   /** Treated without consent, unless its pod has to be deleted. */
   readonly deletesPodWithConsent?: true;
+  /** Needs multus: an error in a log never makes a finding of it on a node without. */
+  readonly needsMultus?: true;
   /** The pod of its findings is gone from the cluster: an event about it would never be read. */
   readonly podIsGone?: true;
   /** Pods crash in a loop because of it, although it blocks neither creation nor removal. */
@@ -80,7 +82,7 @@ export interface ClassDefinition {
   /** Kubelet asks again for attempt numbers that sandboxes of the pod still hold. */
   readonly reusesAttempts?: true;
   /** Dead sandboxes that no class detects, and that the plan treats all the same, are findings of this class. */
-  readonly adopts?: "interrupted-removals" | "all-dead";
+  readonly adopts?: "interrupted-removals" | "all-dead" | "unknown-causes";
   /** The number of its findings is a metric of the node. */
   readonly countedAs?: "leftoverContainers" | "volumeAttachmentsStuck";
 }

@@ -14,6 +14,7 @@ import type { ClassDefinition } from "./failure-class.ts";
 export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
   id: "multus-cache-consumed-rebuilt-config",
   code: "B3",
+  needsMultus: true,
   title: "Multus lost its cache and rebuilds an incomplete configuration",
   explanation:
     "The first removal of this pod's network failed, and multus threw its notes away all the same. As the pod still exists in the API, multus now rebuilds the configuration from there, without the details that only existed at creation time (device ids, for example), and the network plugin refuses it every time.",

@@ -15,6 +15,7 @@ import type { ClassDefinition } from "./failure-class.ts";
 export const multusDaemonDownOrWedged: ClassDefinition = {
   id: "multus-daemon-down-or-wedged",
   code: "B5",
+  needsMultus: true,
   sharedCause: true,
   blocksEveryCall: true,
   title: "The multus daemon is down or overrun",

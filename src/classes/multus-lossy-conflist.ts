@@ -11,6 +11,7 @@ import type { ClassDefinition } from "./failure-class.ts";
 export const multusLossyConflist: ClassDefinition = {
   id: "multus-lossy-conflist",
   code: "B4",
+  needsMultus: true,
   title: "Multus strips the delegate's configuration",
   explanation:
     "This version of multus forgets the plugin's own settings when it reads a configuration list from a file. Creating works, removing gets a stripped configuration and the plugin refuses it: kube-ovn misses its socket, calico its kubeconfig.",

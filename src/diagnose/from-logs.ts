@@ -1,12 +1,15 @@
 import { type FailureClass, keepsStuck } from "../classes/failure-class.ts";
-import { classById } from "../classes/index.ts";
+import { classById, classThatAdopts } from "../classes/index.ts";
 import type { Candidate } from "../evidence/candidates.ts";
 import { networkStillHeld, wasNeverCreated } from "../evidence/ending.ts";
 import { type Detected, type Finding, podOf, subjectKey } from "../evidence/finding.ts";
-import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
+import { isFresh } from "../evidence/reports.ts";
+import { type FailedOperation, lineTime, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
+import { innermostCause } from "../logs/answer.ts";
 import type { LogLine, PodEvent } from "../node/types/snapshot.ts";
 import { recogniseLevel } from "./explain/recognise.ts";
 
@@ -24,26 +27,50 @@ export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): 
     view,
   );
   return stuck.flatMap((candidate) => {
-    for (const report of reports.get(candidate.sandbox.id) ?? []) {
-      // Earlier errors are obsolete.
-      if (report.kind !== "failed") return [];
-      const failureClass = causeNamedIn(report);
-      if (failureClass !== undefined) {
-        return [{ failureClass, detected: detectedIn(report.line, candidate, failureClass, view) }];
-      }
+    // Errors before a successful release are obsolete.
+    const failures = untilReleased(reports.get(candidate.sandbox.id) ?? []);
+    for (const report of failures) {
+      const failureClass = causeNamedIn(report, view);
+      if (failureClass !== undefined) return [{ failureClass, detected: detectedIn(report, candidate, view) }];
     }
-    return [];
+    const [newest] = failures;
+    if (newest === undefined || !isUnknownFailure(newest, view)) return [];
+    return [{ failureClass: classThatAdopts("unknown-causes"), detected: detectedIn(newest, candidate, view) }];
   });
 }
 
-function causeNamedIn(report: FailedOperation): FailureClass | undefined {
+function untilReleased(reports: readonly RuntimeReport[]): readonly FailedOperation[] {
+  const failures: FailedOperation[] = [];
+  for (const report of reports) {
+    if (report.kind !== "failed") return failures;
+    failures.push(report);
+  }
+  return failures;
+}
+
+function causeNamedIn(report: FailedOperation, view: NodeView): FailureClass | undefined {
   const { level, matches } = recogniseLevel(textOf(report));
-  const [first] = matches;
-  if (level !== "cause" || first === undefined) return undefined;
-  const failureClass = classById(first.class);
+  if (level !== "cause") return undefined;
+  const failureClass = matches.map((match) => classById(match.class)).find((one) => one && mayBeHere(one, view));
   if (failureClass === undefined || !keepsStuck(failureClass)) return undefined;
   const { inSnapshot } = failureClass;
   return "how" in inSnapshot && inSnapshot.conclusive === true ? undefined : failureClass;
+}
+
+function mayBeHere({ needsMultus }: FailureClass, { snapshot: { cni } }: NodeView): boolean {
+  if (needsMultus !== true || cni.conf.status !== "read") return true;
+  return cni.conf.value.multus !== undefined || valueOr(cni.multus, undefined)?.files.length !== 0;
+}
+
+/** A removal that fails now, with an error that no class has: an old one may have been repaired since. */
+function isUnknownFailure(report: FailedOperation, view: NodeView): boolean {
+  const { operation, line } = report;
+  if (operation === "run" || !isFresh({ at: lineTime(line.text, view.snapshot.observedAt) }, view)) return false;
+  const { matches } = recogniseLevel(textOf(report));
+  return matches.every((match) => {
+    const failureClass = classById(match.class);
+    return failureClass !== undefined && !mayBeHere(failureClass, view);
+  });
 }
 
 /** The catalogue's signatures need the operation for context. */
@@ -51,11 +78,12 @@ function textOf({ operation, sandboxId, error }: FailedOperation): string {
   return `${operation} pod sandbox ${sandboxId ?? ""} failed: ${error}`;
 }
 
-function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass, view: NodeView): Detected {
+function detectedIn({ line, error }: FailedOperation, candidate: Candidate, view: NodeView): Detected {
+  const answer = innermostCause(error) ?? error;
   const held = networkStillHeld(candidate.about, view) ?? "it was never completely created";
   return sandboxDetected(candidate, {
     severity: "critical",
-    summary: `its network cannot be torn down; the runtime's error: ${title}`,
+    summary: `its network cannot be torn down; the answer is «${printable(answer)}»`,
     evidence: [{ source: "cni", fact: held }, evidenceOf(line)],
   });
 }

@@ -31,7 +31,7 @@ describe("class catalogue", () => {
 
   test("what the plan treats without a detector is of exactly one class each", () => {
     const adopting = classes.flatMap(({ adopts }) => (adopts === undefined ? [] : [adopts]));
-    expect(adopting.toSorted()).toEqual(["all-dead", "interrupted-removals"]);
+    expect(adopting.toSorted()).toEqual(["all-dead", "interrupted-removals", "unknown-causes"]);
   });
 
   test("numbers the classes of each letter from 1 without a gap", () => {
@@ -73,8 +73,8 @@ describe("class catalogue", () => {
 
   test("a class is visible in a snapshot exactly when it has a detect function", () => {
     for (const one of classes) {
-      // Kept sandboxes are listed as such, never as a finding.
-      if (one.id === "retained-notready") continue;
+      // Kept sandboxes are listed as such, never as a finding; what logs report is read for all classes at once.
+      if (one.adopts === "all-dead" || one.adopts === "unknown-causes") continue;
       expect((one.detect ?? one.detectAmong) !== undefined, one.id).toBe("how" in one.inSnapshot);
     }
   });

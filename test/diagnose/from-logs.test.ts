@@ -7,11 +7,13 @@ import {
   delErrorLine,
   FINISHED,
   idOf,
+  MULTUS,
   type NodeParts,
   PATIENT,
   recordOf,
   resultOf,
   sandboxOf,
+  scratchOf,
 } from "../support/snapshot-builder.ts";
 
 const UNAUTHORIZED =
@@ -24,22 +26,31 @@ const CORRUPT =
 
 /** Kubelet's log line of a failed stop. */
 function stopFailed(digit: string, cause: string): string {
-  const error = `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf(digit)}": ${cause}`;
+  return stopFailedWith(
+    digit,
+    `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf(digit)}": ${cause}`,
+  );
+}
+
+function stopFailedWith(digit: string, error: string): string {
   return `"StopPodSandbox from runtime service failed" err=${JSON.stringify(error)} podSandboxID="${idOf(digit)}"`;
 }
+
+const OLD_AND_UNKNOWN = klog(3_600, stopFailed("a", "something went wrong"));
 
 /** Dead, with its network still up: its teardown is blocked. */
 const stuck: NodeParts = { sandboxes: [sandboxOf("a")], records: [recordOf("a")], results: [resultOf("a")] };
 
 describe("a dead sandbox that only the log explains", () => {
-  test.each([
-    ["calico-unauthorized", UNAUTHORIZED],
-    ["cni-daemon-socket-down", SOCKET_DOWN],
-    ["multus-lossy-conflist", LOSSY],
-  ])("gets the class %s, with the line as evidence", (expected, cause) => {
-    const { findings } = diagnosed({ ...stuck, logLines: ["noise", delErrorLine("a", cause), "more noise"] });
+  test.each<[string, string, NodeParts]>([
+    ["calico-unauthorized", UNAUTHORIZED, {}],
+    ["cni-daemon-socket-down", SOCKET_DOWN, {}],
+    ["multus-lossy-conflist", LOSSY, { conf: MULTUS, multus: [scratchOf("a")] }],
+  ])("gets the class %s, with the line as evidence", (expected, cause, parts) => {
+    const { findings } = diagnosed({ ...stuck, ...parts, logLines: ["noise", delErrorLine("a", cause), "more noise"] });
 
     expect(findings.map(({ id }) => id)).toEqual([`${expected}/${idOf("a")}`]);
+    expect(findings[0]?.summary).toContain(`the answer is «${cause.replace(/^.*\(delete\): /, "")}»`);
     expect(findings[0]?.evidence.at(-1)).toEqual({ source: "logs", fact: `journal: ${delErrorLine("a", cause)}` });
   });
 
@@ -52,7 +63,7 @@ describe("a dead sandbox that only the log explains", () => {
   test("is classified by the newest line of all logs, in any order of reading", () => {
     const kubelet = klog(60, stopFailed("a", LOSSY));
     const released = containerdLine(30, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
-    const multusSkippedDelegates = { ...stuck, results: [], addresses: [addressOf("a", "10.88.0.2")] };
+    const multusSkippedDelegates = { ...stuck, conf: MULTUS, results: [], addresses: [addressOf("a", "10.88.0.2")] };
     const successor = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
     const runsAgain = { ...multusSkippedDelegates, sandboxes: [sandboxOf("a"), successor] };
 
@@ -73,7 +84,7 @@ describe("a dead sandbox that only the log explains", () => {
 
   test.each<readonly [string, NodeParts]>([
     ["a line about another sandbox", { logLines: [delErrorLine("b", UNAUTHORIZED)] }],
-    ["a line without a known cause", { logLines: [delErrorLine("a", "something went wrong")] }],
+    ["a line without a known cause, from before the last minutes", { logLines: [OLD_AND_UNKNOWN] }],
     ["a file that was repaired since", { logLines: [delErrorLine("a", CORRUPT)] }],
   ])("is not explained by %s", (_, parts) => {
     expect(named(diagnosed({ ...stuck, ...parts }))).toEqual([`dead-after-crash/${idOf("a")}`]);
@@ -81,6 +92,46 @@ describe("a dead sandbox that only the log explains", () => {
 
   test("is not a finding once its network is down", () => {
     expect(named(diagnosed({ ...stuck, results: [], logLines: [delErrorLine("a", UNAUTHORIZED)] }))).toEqual([]);
+  });
+});
+
+describe("a dead sandbox whose removal fails now for a cause that no class has", () => {
+  const unknown = 'plugin type="newnet" name="newnet" failed (delete): the moon is full';
+
+  test("is named as such, in the runtime's own words", () => {
+    const { findings } = diagnosed({ ...stuck, logLines: [delErrorLine("a", unknown)] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`removal-fails-unknown-cause/${idOf("a")}`]);
+    expect(findings[0]?.summary).toContain("the answer is «the moon is full»");
+    expect(findings[0]?.evidence.at(-1)?.fact).toContain("the moon is full");
+  });
+
+  test("is never of a class of multus on a node without multus", () => {
+    const { findings } = diagnosed({ ...stuck, logLines: [delErrorLine("a", LOSSY)] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`removal-fails-unknown-cause/${idOf("a")}`]);
+    expect(findings[0]?.summary).toContain("server_socket is required in cni.conf");
+  });
+
+  test("is of the class of an earlier line whose cause is known", () => {
+    const logLines = [delErrorLine("a", UNAUTHORIZED), delErrorLine("a", unknown)];
+
+    expect(named(diagnosed({ ...stuck, logLines }))).toEqual([`calico-unauthorized/${idOf("a")}`]);
+  });
+
+  test("is not named after a successful release, or when the call only timed out", () => {
+    const released = containerdLine(5, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
+    const timedOut = klog(
+      30,
+      stopFailedWith("a", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
+    );
+
+    expect(named(diagnosed({ ...stuck, logLines: [delErrorLine("a", unknown), released] }))).toEqual([
+      `dead-after-crash/${idOf("a")}`,
+    ]);
+    expect(named(diagnosed({ ...stuck, logLines: [timedOut] }))).not.toContain(
+      `removal-fails-unknown-cause/${idOf("a")}`,
+    );
   });
 });
 
