@@ -2,6 +2,7 @@ import { affectedPods } from "../evidence/affected-pods.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { type CallReport, callReports, failingRemovals, isFresh, isTimeout, podOfCall } from "../evidence/reports.ts";
 import { cniContext } from "../evidence/runtime-reports.ts";
+import { isThrottled } from "../evidence/throttling.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
@@ -116,6 +117,8 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
   const isDown = daemon.state === "dead" || daemon.state === "missing";
   const hung = calls.filter(({ ageSeconds }) => ageSeconds >= LONG_CALL_SECONDS || failures.length > 0);
   if (isDown ? failures.length === 0 && calls.length === 0 : hung.length < FEWEST_CALLS) return [];
+  // Delegates that multus' CPU limit holds up are late themselves, and not the daemons that they call.
+  if (!isDown && isThrottled(view.snapshot.multusDaemon?.cpu)) return [];
   if (isDown && (view.runtimeUpSeconds ?? START_SECONDS) < START_SECONDS) return [];
   const pods = [...calls.flatMap((call) => podOfCall(call, view)), ...failures.flatMap(({ pod }) => pod ?? [])];
   return [

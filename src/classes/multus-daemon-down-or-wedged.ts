@@ -1,7 +1,15 @@
 import { affectedPods } from "../evidence/affected-pods.ts";
 import { isOptedOut } from "../evidence/candidates.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
-import { failingRemovals, isTimeout, podOfCall, podsWaitingForNetwork } from "../evidence/reports.ts";
+import {
+  callReports,
+  failingRemovals,
+  isFresh,
+  isTimeout,
+  podOfCall,
+  podsWaitingForNetwork,
+} from "../evidence/reports.ts";
+import { isThrottled } from "../evidence/throttling.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import type { Step } from "../evidence/step.ts";
 import { MULTUS } from "../evidence/versions.ts";
@@ -65,7 +73,7 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
   ],
   logFragments: ["multus", "informer cache", "shim", "checkapireadynow", "dummy", "daemon not reachable"],
   inSnapshot:
-    "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
+    "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled during the scan while an ADD is late or kubelet has timed out.",
   versions: {
     since: "multus thick 4.0",
     until: "open",
@@ -110,7 +118,6 @@ export const multusDaemonDownOrWedged: ClassDefinition = {
 const WAITING_SECONDS = 10;
 /** After a boot the daemon's own pod has to start first. */
 const START_SECONDS = 120;
-const STARVED_PERCENT = 25;
 
 type Trouble = "down" | "wedged" | "starved";
 
@@ -171,8 +178,17 @@ function troubleOf(
   if (process?.isStopped === true) return "wedged";
   // An idle daemon that does not answer immediately blocks no pod; one that answers waits for its delegates.
   if (shims.length === 0) return undefined;
-  if ((cpu?.throttledPercent ?? 0) >= STARVED_PERCENT) return "starved";
+  // A burst of calls reaches the limit for a while and passes; and a throttled daemon is slow to answer.
+  if (isThrottled(cpu)) return isLate(shims, view) ? "starved" : undefined;
   return state === "silent" ? "wedged" : undefined;
+}
+
+/** A pod starts within seconds. A DEL may take kubelet's two minutes without keeping a pod from anything. */
+const LATE_ADD_SECONDS = 30;
+
+function isLate(shims: readonly PluginProcess[], view: NodeView): boolean {
+  if (shims.some(({ cniCommand, ageSeconds }) => cniCommand === "ADD" && ageSeconds >= LATE_ADD_SECONDS)) return true;
+  return callReports(view).some((report) => isTimeout(report) && isFresh(report, view));
 }
 
 const SUMMARY: Readonly<Record<Trouble, (daemon: MultusDaemon) => string>> = {
@@ -194,7 +210,7 @@ function daemonEvidence({ socket, state, process, cpu }: MultusDaemon, { snapsho
     facts.push({ source: "processes", fact: `multus-daemon (pid ${process.pid}) runs since ${age}${stopped}` });
   }
   if (cpu !== undefined) {
-    const fact = `its cgroup may use ${cpu.milliCpu}m CPU and was throttled in ${cpu.throttledPercent}% of its periods`;
+    const fact = `its cgroup may use ${cpu.milliCpu}m CPU, and was throttled for ${cpu.throttledPercent}% of the time during the scan`;
     facts.push({ source: "processes", fact });
   }
   return facts;

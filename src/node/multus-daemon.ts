@@ -1,5 +1,6 @@
 import { lstatSync, statSync } from "node:fs";
 import { dirname, posix } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { isStopped, openFilesOf, type ProcessStat, parseListeningSockets, procText } from "../host/proc.ts";
 import { errorLabel, type Source, valueOr } from "../host/source.ts";
@@ -81,11 +82,13 @@ export async function readMultusDaemon(
   const { root, multus } = where;
   if (multus?.socket === undefined) return undefined;
   const state = await healthOf(resolveOnHost(root, multus.socket, "follow"));
-  const daemon = daemonIn(root, valueOr(where.table, undefined)?.processes ?? [], multus.socket);
+  const processes = valueOr(where.table, undefined)?.processes ?? [];
+  const calls = processes.filter(({ comm }) => comm === "multus-shim").length;
+  const daemon = daemonIn(root, processes, multus.socket);
   if (daemon === undefined) return { socket: multus.socket, state };
   const { stat } = daemon;
   const { pid, startedSecondsAfterBoot } = stat;
-  const cpu = readCpuLimit(root, pid);
+  const cpu = await measureCpuLimit(root, pid, calls);
   return {
     socket: multus.socket,
     state,
@@ -157,10 +160,35 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
   });
 }
 
+/** Long enough for several periods, which last 100 ms by default. */
+const MEASURE_MS = 500;
+
 /**
- * The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or if it is unreadable.
+ * The CPU limit of a process's cgroup, and how much of the time it is reached now: what counts since the daemon started
+ * includes each earlier load. A daemon whose delegates wait for something else is not throttled.
  */
-function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
+async function measureCpuLimit(root: string, pid: number, calls: number): Promise<CpuLimit | undefined> {
+  const before = readCpuLimit(root, pid);
+  if (before === undefined) return undefined;
+  const { milliCpu, periodMs } = before;
+  if (calls === 0) return { milliCpu, throttledPercent: 0 };
+  await sleep(MEASURE_MS);
+  const after = readCpuLimit(root, pid);
+  // The kernel counts only periods in which something ran.
+  const periods = Math.max(MEASURE_MS / periodMs, (after?.periods ?? 0) - before.periods);
+  const throttled = (after?.throttled ?? 0) - before.throttled;
+  return { milliCpu, throttledPercent: Math.max(0, Math.round((100 * throttled) / periods)) };
+}
+
+interface CpuCounters {
+  readonly milliCpu: number;
+  readonly periodMs: number;
+  readonly periods: number;
+  readonly throttled: number;
+}
+
+/** Undefined without a limit, or if it is unreadable. */
+function readCpuLimit(root: string, pid: number): CpuCounters | undefined {
   for (const line of contentOf(root, `/proc/${pid}/cgroup`).split("\n")) {
     const [, controllers = "", path = ""] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
     // The kernel shows a cgroup outside of this cgroup namespace as a relative path.
@@ -171,13 +199,13 @@ function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
   return undefined;
 }
 
-function unifiedLimit(root: string, path: string): CpuLimit | undefined {
+function unifiedLimit(root: string, path: string): CpuCounters | undefined {
   const dir = `/sys/fs/cgroup${path}`;
   const [quota, period] = contentOf(root, `${dir}/cpu.max`).trim().split(" ").map(Number);
   return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
 }
 
-function legacyLimit(root: string, controllers: string, path: string): CpuLimit | undefined {
+function legacyLimit(root: string, controllers: string, path: string): CpuCounters | undefined {
   if (!controllers.split(",").includes("cpu")) return undefined;
   const dir = `/sys/fs/cgroup/${controllers}${path}`;
   const [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map((file) =>
@@ -187,11 +215,14 @@ function legacyLimit(root: string, controllers: string, path: string): CpuLimit 
 }
 
 /** No limit is `max` in cgroup v2 and -1 in v1. */
-function limitOf(quota = Number.NaN, period = Number.NaN, stat: string): CpuLimit | undefined {
+function limitOf(quota = Number.NaN, period = Number.NaN, stat: string): CpuCounters | undefined {
   if (!(quota > 0) || !(period > 0)) return undefined;
-  const periods = numberIn(stat, "nr_periods");
-  const throttledPercent = periods === 0 ? 0 : Math.round((100 * numberIn(stat, "nr_throttled")) / periods);
-  return { milliCpu: Math.round((1000 * quota) / period), throttledPercent };
+  return {
+    milliCpu: Math.round((1000 * quota) / period),
+    periodMs: period / 1000,
+    periods: numberIn(stat, "nr_periods"),
+    throttled: numberIn(stat, "nr_throttled"),
+  };
 }
 
 function numberIn(stat: string, key: string): number {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { read } from "../../src/host/source.ts";
 import type { MultusDaemon } from "../../src/node/types/cni.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
@@ -62,6 +63,52 @@ describe("multus-daemon-down-or-wedged", () => {
     expect(found.map((finding) => finding.summary)).toEqual(
       summary === undefined ? [] : [expect.stringMatching(summary)],
     );
+  });
+
+  const throttled = { milliCpu: 100, throttledPercent: 80 };
+  const del = (ageSeconds: number) => ({
+    ...pluginFor("d", "DEL", ageSeconds, 501),
+    command: "/opt/cni/bin/multus-shim",
+  });
+  const stopTimedOut = klog(
+    20,
+    `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf("d")}"`,
+  );
+
+  test.each<readonly [string, NodeParts, MultusDaemon["state"], boolean]>([
+    ["DELs take long, and ADDs do not", { plugins: [shim(20), del(100)] }, "answers", false],
+    ["DELs take long, and it is slow to answer", { plugins: [del(100)] }, "silent", false],
+    ["DELs time out", { plugins: [shim(20), del(20)], logLines: [stopTimedOut] }, "answers", true],
+    ["an ADD is late", { plugins: [shim(40), del(100)] }, "silent", true],
+  ])(
+    "a daemon that is throttled by a burst of calls is a finding only once pods are late: %s",
+    (_, parts, state, isFound) => {
+      const multusDaemon: MultusDaemon = { socket, state, process, cpu: throttled };
+      const sandboxes = [sandboxOf("d")];
+      const { findings } = diagnose(snapshotOf({ conf: THICK_MULTUS, sandboxes, ...parts }, { multusDaemon }), PATIENT);
+
+      expect(named({ findings }).includes(ID)).toBe(isFound);
+    },
+  );
+
+  test("delegates that its CPU limit holds up are no evidence against the daemon that they call", () => {
+    const delegates = ["a", "b"].map((digit, index) => ({
+      ...pluginFor(digit, "ADD", 90, 600 + index),
+      command: "/opt/cni/bin/kube-ovn",
+    }));
+    const shims = ["a", "b"].map((digit) => ({ ...pluginFor(digit, "ADD", 91), command: "/opt/cni/bin/multus-shim" }));
+    const cniDaemons = read([{ socket: "/run/ovn.sock", plugins: ["kube-ovn"], state: "listening" } as const]);
+    const found = (cpu: MultusDaemon["cpu"]) =>
+      diagnose(
+        snapshotOf(
+          { conf: THICK_MULTUS, plugins: [...shims, ...delegates] },
+          { cniDaemons, multusDaemon: { socket, state: "answers", process, cpu } },
+        ),
+        PATIENT,
+      ).findings.map((finding) => finding.class);
+
+    expect(found(throttled)).toEqual(["multus-daemon-down-or-wedged"]);
+    expect(found({ milliCpu: 100, throttledPercent: 0 })).toEqual(["cni-daemon-socket-down"]);
   });
 
   test("lists the waiting pods, without separate findings for them", () => {

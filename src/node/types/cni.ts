@@ -67,7 +67,7 @@ export interface MultusDaemon {
 
 export interface CpuLimit {
   readonly milliCpu: number;
-  /** The percentage of throttled periods since it started. */
+  /** The percentage of throttled periods during the scan; 0 if no call waits for the daemon. */
   readonly throttledPercent: number;
 }
 
