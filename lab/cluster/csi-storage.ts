@@ -52,14 +52,14 @@ export function driverObjects(nodeName: string): readonly object[] {
   ];
 }
 
-/** A sidecar of the driver in a separate pod. */
-export function sidecarObjects(nodeName: string): readonly object[] {
-  return [
-    replicaSet("csi-sidecar", nodeName, {
+/** Sidecars of the driver in separate pods. */
+export function sidecarObjects(nodeName: string, names: readonly string[] = ["csi-sidecar"]): readonly object[] {
+  return names.map((name) =>
+    replicaSet(name, nodeName, {
       containers: [onNode("sidecar", [SIDECAR, DRIVER_SOCKET])],
       volumes: [NODE, SOCKET],
     }),
-  ];
+  );
 }
 
 /** A claim and the PersistentVolume that it is bound to. */

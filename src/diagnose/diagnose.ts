@@ -1,5 +1,6 @@
 import type { Category, Classified, FailureClass } from "../classes/failure-class.ts";
 import { classById, classes } from "../classes/index.ts";
+import { unreadAddressStores } from "../evidence/address-stores.ts";
 import { withoutDeletedPods } from "../evidence/affected-pods.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
 import {
@@ -31,6 +32,8 @@ export interface Diagnosis {
   readonly podCreation: PodCreation;
   readonly kept: readonly Kept[];
   readonly advice: readonly string[];
+  /** What may be wrong and no source of this node shows. */
+  readonly notKnown?: readonly string[];
   /** Every sandbox that is proven dead, with or without a finding. */
   readonly dead: readonly Candidate[];
   /** The joined facts behind the findings, for planning. */
@@ -113,6 +116,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     podCreation: podCreationOn(view, pending, findings),
     kept: [...kept, ...leftOut, ...notStuck, ...keptWhileCreated(view)],
     advice: adviceFor(snapshot, findings),
+    notKnown: unreadAddressStores(view),
     dead,
     view,
   };

@@ -4,8 +4,7 @@ import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
-import { confFilesIn } from "../node/cni-conf.ts";
-import { isJsonObject } from "../node/cni-files.ts";
+import { confFilesIn, pluginsIn } from "../node/cni-conf.ts";
 import { fetchRuntimeInfo } from "../node/cri-facts.ts";
 import { findNodeRuntime } from "../node/runtime-process.ts";
 import { openCri } from "../runtime/cri.ts";
@@ -81,7 +80,6 @@ const CACHE_DEPTH = 2;
 /** Network plugins are rarely installed or changed. */
 const CONFIG_EVERY_MS = 30_000;
 const MAX_CONFIG_FILES = 64;
-const DEEPEST_DELEGATE = 8;
 
 /** Directories with files of plugins: below the CNI directory, and wherever their configurations point. */
 export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoot[] {
@@ -114,15 +112,8 @@ function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
   });
 }
 
-/** Plugins, IPAM and delegates may be at any depth of a configuration. */
-export function rootsInConfig(config: unknown, depth: number = DEEPEST_DELEGATE): readonly KeptRoot[] {
-  if (depth === 0) return [];
-  if (Array.isArray(config)) return config.flatMap((one: unknown) => rootsInConfig(one, depth - 1));
-  if (!isJsonObject(config)) return [];
-  return [
-    ...rootOfPlugin(config),
-    ...Object.values(config).flatMap((value: unknown) => rootsInConfig(value, depth - 1)),
-  ];
+export function rootsInConfig(config: unknown): readonly KeptRoot[] {
+  return pluginsIn(config).flatMap(rootOfPlugin);
 }
 
 const DIRECTORY_KEYS: Readonly<Record<string, { readonly key: string; readonly depth: number }>> = {

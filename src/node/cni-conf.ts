@@ -143,6 +143,17 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
   };
 }
 
+const DEEPEST = 8;
+
+/** Every object of a configuration that names a plugin: those of the chain, IPAM and delegates, at any depth. */
+export function pluginsIn(config: unknown, depth: number = DEEPEST): readonly object[] {
+  if (depth === 0) return [];
+  if (Array.isArray(config)) return config.flatMap((one: unknown) => pluginsIn(one, depth - 1));
+  if (!isJsonObject(config)) return [];
+  const below = Object.values(config).flatMap((value: unknown) => pluginsIn(value, depth - 1));
+  return stringIn(config, "type") ? [config, ...below] : below;
+}
+
 /** A plugin and its IPAM plugin. */
 function pluginTypes(plugin: unknown): readonly string[] {
   const types = [stringIn(plugin, "type"), stringIn(property(plugin, "ipam"), "type")];

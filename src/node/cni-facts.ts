@@ -4,9 +4,9 @@ import { fileText, type HostDir } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
 import { parseJson, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
+import { readAddressStores, readHostLocalDirs } from "./address-stores.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { CORRUPT, isJsonObject, OK, readCniResults, readMultusCache, readScratchDir } from "./cni-files.ts";
-import { readHostLocal } from "./host-local.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
@@ -42,16 +42,18 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
     (conf) => places.multusDir ?? valueOr(conf, undefined)?.multus?.cniDir ?? `${cacheDir}/multus`,
   );
   const changing = places.network.then(({ cniDirs }) => cniConfChangedAt(root, cniDirs.conf));
-  const [confChangedAt, conf, results, multus, flannel, hostLocal] = await Promise.all([
+  const stores = places.network.then(({ cniDirs }) => readAddressStores(root, cniDirs.conf));
+  const [confChangedAt, { plugins }, conf, results, multus, flannel, hostLocal] = await Promise.all([
     changing,
+    stores,
     reading,
     readCniResults({ root, cacheDirs: [cacheDir, multusDir], signal }),
     multusDir.then((dir) => readMultusCache({ root, dir, signal })),
     readFlannelScratch({ root, dir: `${cacheDir}/flannel`, signal }),
-    readHostLocal({ root, dir: `${cacheDir}/networks`, signal }),
+    stores.then(({ dataDirs }) => readHostLocalDirs({ root, signal }, `${cacheDir}/networks`, dataDirs)),
   ]);
   const changed = confChangedAt === undefined ? {} : { confChangedAt };
-  return { ...changed, conf, results, multus, flannel, hostLocal };
+  return { ...changed, conf, results, multus, flannel, hostLocal, addressPlugins: plugins };
 }
 
 /** `<dir>/<sandbox id>`: the configuration that flannel wrote for its delegate (bridge) on ADD and needs on DEL. */

@@ -47,6 +47,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: [...problemsIn(snapshot), ...unreadAsked(diagnosis.view)],
     advice: diagnosis.advice,
+    notKnown: diagnosis.notKnown?.length ? diagnosis.notKnown : undefined,
   };
 }
 

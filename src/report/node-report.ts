@@ -181,6 +181,8 @@ export const NodeReportSchema = v.object({
     }),
   ),
   advice: v.array(v.string()),
+  /** What may be wrong and no source of this node shows; missing if there is nothing. */
+  notKnown: v.optional(v.array(v.string())),
   actions: v.optional(v.array(ActionSchema)),
   /** Of a dry run: `heal --plan FILE` compares it with the plan that it makes. */
   planDigest: v.optional(v.string()),

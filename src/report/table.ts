@@ -58,6 +58,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   if (!verbose) {
     body.push(...pendingLines(report, options));
     if (report.problems.length > 0) body.push(renderProblems(report.problems, options));
+    body.push(...notKnownLines(report, columns));
     body.push(...notes(report, isGrouped, options));
     return `${body.join("\n")}\n`;
   }
@@ -69,6 +70,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   }
   if (keptOnPurpose(report).length > 0) parts.push(keptDetails(report, ink, columns));
   if (problems.length > 0) parts.push(renderProblems(problems, options));
+  if (report.notKnown !== undefined) parts.push(notKnownLines(report, columns).join("\n"));
   if (advice.length > 0) {
     const lines = advice.map((one) => wrap(`  ${printable(one)}`, columns, "    "));
     parts.push([ink.bold("Advice"), ...lines].join("\n"));
@@ -96,6 +98,10 @@ function rows(report: NodeReport, isGrouped: boolean, ink: Paint, options: Table
   };
   const render = options.wide === true ? renderWide : isGrouped ? renderFindingGroups : renderFindings;
   return render(report.findings, table);
+}
+
+function notKnownLines({ notKnown = [] }: NodeReport, columns: number): readonly string[] {
+  return notKnown.map((one) => wrap(`Not known: ${printable(one)}`, columns, "  "));
 }
 
 const NAMED_PENDING = { alone: 10, besideFindings: 3 };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
-import { isReady } from "../../lab/cluster/objects.ts";
+import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import {
   podNamed,
@@ -11,7 +11,9 @@ import {
   startedAmong,
   tearCacheOf,
 } from "./csi-driver.ts";
-import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "./lab-cluster.ts";
+import { reportOf } from "../e2e/unghost.ts";
+import { cluster, HANG_GUARD_MS, scanOn, unghostOn, WAIT_MS } from "./lab-cluster.ts";
+import { agentLog } from "./pod-ghost.ts";
 
 test(
   "after a power cut with a torn CNI cache of a CSI node plugin, the agent restores the driver, its sidecar and the volume",
@@ -65,6 +67,46 @@ test(
     const after = await story.waitForPods(3, (pod) => isReady(pod) && !isOld(pod));
 
     expect(replacedAmong(before, after).filter((name) => name !== "csi-sidecar")).toEqual([]);
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+  },
+  HANG_GUARD_MS,
+);
+
+test(
+  "three ghosts at once: the agent restarts what crash-looped for lack of the driver, as a dry run announces it",
+  async () => {
+    const sidecars = names("csi-sidecar", 3);
+    const story = await cluster();
+    const { node } = story;
+    await startDriver(story, sidecars);
+    await story.apply(podObjects(["one-0", "two-0"], node.name));
+    const before = await story.waitForPods(4 + sidecars.length, isReady);
+
+    await node.powerCut();
+    for (const prefix of ["zz-node-plugin", "one", "two"]) tearCacheOf(node, prefix);
+    await node.boot();
+    for (const sidecar of sidecars) {
+      const restarts = restartsOf(before.find(({ metadata }) => metadata.name.startsWith(`${sidecar}-`)));
+      await until("the sidecar crashes after the boot", WAIT_MS, async () =>
+        restartsOf(await podNamed(story, sidecar)) > restarts + 1 ? true : undefined,
+      );
+    }
+    const planned = reportOf(await unghostOn(node, "heal", "--dry-run", "-o", "json"));
+    const restarts = (planned.actions ?? []).flatMap((action) => action.restarts ?? []);
+    expect(restarts.map(({ name }) => name.replace(/-\w+$/, "")).toSorted()).toEqual(sidecars);
+
+    const agent = await agentOn(node);
+    await agent.start();
+    await socketServed(node);
+    const isOld = startedAmong(before);
+    const after = await story.waitForPods(4 + sidecars.length, (pod) => isReady(pod) && !isOld(pod));
+
+    expect(
+      replacedAmong(before, after)
+        .filter((name) => name.startsWith("csi-sidecar"))
+        .toSorted(),
+      agentLog(node),
+    ).toEqual(sidecars);
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
   },
   HANG_GUARD_MS,

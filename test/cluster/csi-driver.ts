@@ -13,16 +13,16 @@ import { until } from "../../lab/poll.ts";
 import { stateOfSocket } from "../../src/node/csi.ts";
 import { WAIT_MS } from "./lab-cluster.ts";
 
-/** A CSI node plugin, its sidecar and a database with a volume; returns the three pods once they run. */
-export async function startDriver(story: Cluster): Promise<readonly PodObject[]> {
+/** A CSI node plugin, its sidecars and a database with a volume; returns the pods once they run. */
+export async function startDriver(story: Cluster, sidecars?: readonly string[]): Promise<readonly PodObject[]> {
   const { node } = story;
   await story.apply(driverObjects(node.name));
   await until("the driver is registered", WAIT_MS, async () =>
     (await driversOf(story, node)).includes(DRIVER) ? true : undefined,
   );
   // Not before: the sidecar must not have crashed before the power cut according to the API.
-  await story.apply([...sidecarObjects(node.name), ...databaseObjects(node.name)]);
-  return await story.waitForPods(3, isReady);
+  await story.apply([...sidecarObjects(node.name, sidecars), ...databaseObjects(node.name)]);
+  return await story.waitForPods(2 + (sidecars?.length ?? 1), isReady);
 }
 
 async function driversOf({ api }: Cluster, { name }: ClusterNode): Promise<readonly string[]> {

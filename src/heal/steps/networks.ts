@@ -1,5 +1,5 @@
 import { lstatSync, unlinkSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import { type Finding, type Reason, reason } from "../../evidence/finding.ts";
 import type { LeaseRef, StepOf } from "../../evidence/step.ts";
 import { failureOf, runChild } from "../../host/child.ts";
@@ -109,7 +109,7 @@ async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace)
   const config = {
     cniVersion: "1.0.0",
     name: lease.network,
-    ipam: { type: "host-local", subnet: anySubnetOf(lease.address) },
+    ipam: { type: "host-local", subnet: anySubnetOf(lease.address), dataDir: dirname(dirname(lease.path)) },
   };
   const { interfaceName } = lease;
   return await cniDel({ plugin: "host-local", containerId: sandboxId, interfaceName, config }, place);

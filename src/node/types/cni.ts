@@ -23,6 +23,8 @@ export interface CniFacts {
   readonly multus: Source<MultusCache>;
   readonly flannel: Source<readonly ScratchFile[]>;
   readonly hostLocal: Source<readonly HostLocalNetwork[]>;
+  /** Types of the plugins and IPAM plugins in all network configurations; missing if they were not read. */
+  readonly addressPlugins?: readonly string[];
 }
 
 /** The network configuration that the runtime would use: the first file of the conf directory in lexical order. */
