@@ -103,7 +103,7 @@ test("the ghost of a pod that is gone blocks no pod, and that of a deleted one i
 
   expect(ofPod("pod-d")).toMatchObject({ blockedPods: [], terminatingPods: [{ name: "pod-d" }] });
   expect(ofPod("pod-f")?.blockedPods).toEqual([]);
-  expect(ofPod("pod-f")?.terminatingPods).toBeUndefined();
+  expect(ofPod("pod-f")?.terminatingPods ?? []).toEqual([]);
 });
 
 test("a deleted pod does not count as blocked because its creation fails", () => {
