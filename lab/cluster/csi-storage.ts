@@ -55,10 +55,7 @@ export function driverObjects(nodeName: string): readonly object[] {
 /** Sidecars of the driver in separate pods. */
 export function sidecarObjects(nodeName: string, names: readonly string[] = ["csi-sidecar"]): readonly object[] {
   return names.map((name) =>
-    replicaSet(name, nodeName, {
-      containers: [onNode("sidecar", [SIDECAR, DRIVER_SOCKET])],
-      volumes: [NODE, SOCKET],
-    }),
+    replicaSet(name, nodeName, { containers: [onNode("sidecar", [SIDECAR, DRIVER_SOCKET])], volumes: [NODE, SOCKET] }),
   );
 }
 

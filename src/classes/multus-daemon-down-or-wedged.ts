@@ -9,9 +9,9 @@ import {
   podOfCall,
   podsWaitingForNetwork,
 } from "../evidence/reports.ts";
-import { isThrottled } from "../evidence/throttling.ts";
 import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import type { Step } from "../evidence/step.ts";
+import { isThrottled } from "../evidence/throttling.ts";
 import { MULTUS } from "../evidence/versions.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";

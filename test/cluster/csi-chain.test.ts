@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
+import { reportOf } from "../e2e/unghost.ts";
 import {
   podNamed,
   replacedAmong,
@@ -11,7 +12,6 @@ import {
   startedAmong,
   tearCacheOf,
 } from "./csi-driver.ts";
-import { reportOf } from "../e2e/unghost.ts";
 import { cluster, HANG_GUARD_MS, scanOn, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 import { agentLog } from "./pod-ghost.ts";
 
