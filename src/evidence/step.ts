@@ -98,6 +98,8 @@ interface StepDefinition<Kind extends StepKind> {
     readonly done?: (step: StepOf<Kind>) => string;
     /** For a table cell. */
     readonly short?: readonly [planned: string, done: string];
+    /** What exactly it changes, where that is not the sandbox itself: a path, a process, an address. */
+    readonly target?: (step: StepOf<Kind>) => string;
   };
   /** `unghost undo` puts it back; it affects neither the runtime nor a plugin. */
   readonly reversible?: true;
@@ -118,11 +120,10 @@ const DEFINITIONS = {
     area: "files",
     words: {
       planned: ({ health }) =>
-        health === "orphaned"
-          ? "move what is left of its cache to quarantine"
-          : "move the broken file to quarantine (undo puts it back)",
+        health === "orphaned" ? "move what is left of its cache to quarantine" : "move the broken file to quarantine",
       done: () => "moved its broken or stale cache file to quarantine",
       short: QUARANTINED,
+      target: ({ path }) => path,
     },
     reversible: true,
     disruption: "never",
@@ -192,6 +193,7 @@ const DEFINITIONS = {
       planned: () => "make multus' DEL safe for it",
       done: () => "made multus' DEL safe for it",
       short: ["make DEL safe", "DEL made safe"],
+      target: ({ dir, sandboxId }) => `${dir}/${sandboxId}`,
     },
     disruption: "never",
     journal: journalAction(
@@ -207,6 +209,7 @@ const DEFINITIONS = {
       planned: () => "end the hung process",
       done: () => "ended the hung process",
       short: ["end process", "process ended"],
+      target: ({ pid }) => `pid ${pid}`,
     },
     disruption: "always",
     journal: journalAction(
@@ -222,6 +225,7 @@ const DEFINITIONS = {
         `end the plugin processes that hold the CNI lock and see that the runtime answers Status${node === undefined ? "" : " and the node turns Ready"}`,
       done: () => "ended the process that held the CNI lock",
       short: ["free CNI lock", "CNI lock freed"],
+      target: ({ holders }) => holders.map(({ pid }) => `pid ${pid}`).join(", "),
     },
     disruption: "always",
     journal: [],
@@ -234,6 +238,7 @@ const DEFINITIONS = {
         `stop the daemon's container, so that kubelet starts it again, and see that it answers on ${socket}`,
       done: () => "restarted the daemon's container",
       short: ["restart daemon", "daemon restarted"],
+      target: ({ containerId }) => `container ${containerId}`,
     },
     disruption: "always",
     journal: journalAction(
@@ -251,6 +256,7 @@ const DEFINITIONS = {
       planned: () => "release the IP addresses it still holds",
       done: ({ leases }) => `released ${leases.length} ${leases.length === 1 ? "IP address" : "IP addresses"}`,
       short: ["release IPs", "IPs released"],
+      target: ({ leases }) => leases.map(({ address, network }) => `${address} of ${network}`).join(", "),
     },
     disruption: "in-bulk",
     paths: ({ leases }) => leases.map(({ path }) => path),
@@ -267,6 +273,7 @@ const DEFINITIONS = {
       planned: () => "call DEL with the cached configuration",
       done: () => "called CNI DEL from its cached record",
       short: ["CNI DEL", "CNI DEL called"],
+      target: ({ path }) => path,
     },
     disruption: "in-bulk",
     paths: ({ path }) => [path],
@@ -279,9 +286,10 @@ const DEFINITIONS = {
   "drop-empty-lease": {
     area: "files",
     words: {
-      planned: () => "move the ownerless address file to quarantine (undo puts it back)",
+      planned: () => "move the ownerless address file to quarantine",
       done: () => "moved the ownerless address file to quarantine",
       short: QUARANTINED,
+      target: ({ path }) => path,
     },
     reversible: true,
     disruption: "never",
@@ -294,6 +302,7 @@ const DEFINITIONS = {
       planned: () => "remove the network namespace",
       done: () => "removed the network namespace",
       short: ["remove netns", "netns removed"],
+      target: ({ path }) => path,
     },
     disruption: "never",
     journal: journalAction(
@@ -308,6 +317,7 @@ const DEFINITIONS = {
       planned: () => "delete the containerd lease",
       done: () => "deleted the containerd lease",
       short: ["delete lease", "lease deleted"],
+      target: ({ leaseId }) => leaseId,
     },
     disruption: "never",
     journal: journalAction(
@@ -346,6 +356,7 @@ const DEFINITIONS = {
       planned: () => "delete the record",
       done: () => "deleted the record",
       short: ["delete record", "record deleted"],
+      target: ({ record }) => record,
     },
     disruption: "never",
     journal: journalAction(

@@ -17,6 +17,7 @@ import { planDigest } from "../plan/saved-plan.ts";
 import type { Planned } from "../plan/scan.ts";
 import type { NodeReport, ReportedAction, ReportedFinding, SINCE_SOURCES } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
+import { plannedSteps } from "./step-words.ts";
 
 /** Builds the report from snapshot and diagnosis. */
 export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeReport {
@@ -219,7 +220,10 @@ export function planReport({
     ),
     ...plan.leftAlone.map(skipped),
   ];
-  return { ...withHealing(buildReport(snapshot, diagnosis), results), planDigest: planDigest(plan) };
+  const report = withHealing(buildReport(snapshot, diagnosis), results);
+  const changes = new Map(plan.actions.map((action) => [action.finding.id, [...plannedSteps(action)]]));
+  const actions = report.actions?.map((action) => ({ ...action, changes: changes.get(action.finding) ?? [] }));
+  return { ...report, actions, planDigest: planDigest(plan) };
 }
 
 /** What was done, and why the rest was skipped. */

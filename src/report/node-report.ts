@@ -50,6 +50,17 @@ export const SINCE_SOURCES = [
 
 const NamedPodSchema = v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) });
 
+/** One step of a plan. */
+const ChangeSchema = v.object({
+  step: v.string(),
+  /** What exactly it changes: a path, a process, an address. */
+  target: v.optional(v.string()),
+  /** `unghost undo` puts it back. */
+  undo: v.boolean(),
+  /** Done only for what the removal of the sandbox leaves behind. */
+  ifLeft: v.boolean(),
+});
+
 const FindingSchema = v.object({
   id: v.string(),
   class: v.string(),
@@ -74,12 +85,21 @@ const FindingSchema = v.object({
    * What `unghost heal` would run now, by the same planner, and why; without steps it skips the finding. With -v or
    * targets.
    */
-  plan: v.optional(v.object({ steps: v.array(v.string()), reason: v.string(), code: v.string() })),
+  plan: v.optional(
+    v.object({
+      steps: v.array(v.string()),
+      changes: v.optional(v.array(ChangeSchema)),
+      reason: v.string(),
+      code: v.string(),
+    }),
+  ),
 });
 
 const ActionSchema = v.object({
   finding: v.string(),
   action: v.string(),
+  /** Of a dry run: the steps in order. */
+  changes: v.optional(v.array(ChangeSchema)),
   outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
   /** Pods that are deleted with it, so that their controllers create them again. */
   restarts: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.string() }))),

@@ -11,8 +11,8 @@ import {
   renderFindings,
   renderWide,
 } from "./findings-table.ts";
-import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { shortAction, stepWords } from "./step-words.ts";
+import type { NodeReport } from "./node-report.ts";
+import { type PlannedStep, plannedSteps, shortAction, stepWords } from "./step-words.ts";
 import { renderProblems } from "./table.ts";
 import { countByKind, type Paint, paint, subjectInWords, type TextOptions, wrap } from "./words.ts";
 
@@ -76,7 +76,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
 /** Actions of one class with the same steps and the same reason. */
 function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
   const groups = Map.groupBy(actions, (action) =>
-    [action.finding.class, action.reason.text, stepsInWords(action)].join("\n"),
+    [action.finding.class, action.reason.text, stepsInWords(action, { withTargets: false })].join("\n"),
   );
   return [...groups.values()];
 }
@@ -85,8 +85,9 @@ function groupLine([first, ...others]: readonly PlannedAction[], _ink: Paint, co
   if (first === undefined) return [];
   const number = others.length === 0 ? "" : ` (${others.length + 1})`;
   const reason = printable(first.reason.text);
+  const steps = stepsInWords(first, { withTargets: others.length === 0 });
   return [
-    wrap(`${first.finding.class}${number}: ${stepsInWords(first)}. Reason: ${reason}`, columns, "  "),
+    wrap(`${first.finding.class}${number}: ${steps}. Reason: ${reason}`, columns, "  "),
     ...aftermaths([first, ...others], columns),
   ];
 }
@@ -96,11 +97,11 @@ function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: nu
   if (first === undefined) return [];
   const title = classById(first.finding.class)?.title ?? "";
   const lines = ["", wrap(`${ink.bold(first.finding.class)}  ${title} (${actions.length})`, columns, "  ")];
-  for (const { finding } of actions) {
-    lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
-    lines.push(...evidenceLines(finding.evidence, ink, columns));
+  for (const action of actions) {
+    lines.push(wrap(`  ${printable(subjectInWords(action.finding.subject))}`, columns, "    "));
+    lines.push(...evidenceLines(action.finding.evidence, ink, columns));
+    lines.push(wrap(`    Steps: ${stepsInWords(action, { withTargets: true })}`, columns, "      "));
   }
-  lines.push(wrap(`  Steps: ${stepsInWords(first)}`, columns, "    "));
   lines.push(wrap(`  Reason: ${printable(first.reason.text)}`, columns, "    "));
   return [...lines, ...aftermaths(actions, columns)];
 }
@@ -124,26 +125,29 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
   return [ink.bold(`Left alone (${leftAlone.length})`), ...lines, ...(more > 0 ? [`  … and ${more} more`] : [])];
 }
 
-function stepsInWords(action: PlannedAction): string {
-  return stepWords(action).join(", then ");
+function stepsInWords(action: PlannedAction, options: { readonly withTargets: boolean }): string {
+  return printable(stepWords(plannedSteps(action), options).join(", then "));
 }
 
 /**
  * Adds to each finding what heal would run for it, because a class's general steps do not show how far the plan goes.
  */
 export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): NodeReport {
-  const planned = [
-    ...actions.map((action) => ({ finding: action.finding, reason: action.reason, steps: [...stepWords(action)] })),
-    ...leftAlone.map((left) => ({ ...left, steps: [] })),
-  ];
-  const plans = new Map(planned.map(({ finding, reason, steps }) => [finding.id, planOf(reason, steps)]));
+  const plans = new Map([
+    ...actions.map((action) => [action.finding.id, planOf(action.reason, plannedSteps(action))] as const),
+    ...leftAlone.map(({ finding, reason }) => [finding.id, planOf(reason, [])] as const),
+  ]);
   const findings = report.findings.map((finding) => {
     const plan = plans.get(finding.id);
-    return plan === undefined ? finding : { ...finding, plan };
+    if (plan === undefined) return finding;
+    // A class can be undone as far as its own cure goes; the removal of a sandbox cannot.
+    const reversible = plan.changes.every(({ undo }) => undo);
+    const { treatment } = finding;
+    return { ...finding, plan, treatment: plan.changes.length === 0 ? treatment : { ...treatment, reversible } };
   });
   return { ...report, findings };
 }
 
-function planOf(reason: Reason, steps: string[]): ReportedFinding["plan"] {
-  return { steps, reason: reason.text, code: reason.code };
+function planOf({ text, code }: Reason, changes: readonly PlannedStep[]) {
+  return { steps: stepWords(changes, { withTargets: true }), changes: [...changes], reason: text, code };
 }

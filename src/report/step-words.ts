@@ -3,12 +3,47 @@ import type { PlannedAction } from "../plan/plan.ts";
 
 type Steps = Pick<PlannedAction, "steps" | "followUps">;
 
-/** What would be done, for the plan. */
-export function stepWords({ steps, followUps = [] }: Steps): readonly string[] {
+/** One step of a plan in words. */
+export interface PlannedStep {
+  readonly step: string;
+  /** What exactly it changes. */
+  readonly target?: string;
+  /** `unghost undo` puts it back. */
+  readonly undo: boolean;
+  /** Done only for what the runtime's removal leaves behind. */
+  readonly ifLeft: boolean;
+}
+
+/** What would be done, for the plan: every step that may change something, in order. */
+export function plannedSteps({ steps, followUps = [] }: Steps): readonly PlannedStep[] {
   const decisive = untilRemoval(steps);
-  const words = decisive.map(planned);
-  if (decisive.some(({ kind }) => kind === "remove-sandbox")) words.push("check that its network is released");
-  return [...new Set([...words, ...followUpsInWords(followUps)])];
+  const sweeps = steps.slice(decisive.length);
+  const isRemoved = decisive.some(({ kind }) => kind === "remove-sandbox");
+  const checks = isRemoved && sweeps.length === 0 ? [inWords("check that its network is released")] : [];
+  return [
+    ...decisive.map((step) => described(step, false)),
+    ...sweeps.map((step) => described(step, true)),
+    ...checks,
+    ...followUpsInWords(followUps).map(inWords),
+  ];
+}
+
+function described(step: Step, ifLeft: boolean): PlannedStep {
+  const { reversible = false } = STEPS[step.kind];
+  return { step: planned(step), target: targetOf(step), undo: reversible, ifLeft };
+}
+
+function inWords(step: string): PlannedStep {
+  return { step, undo: false, ifLeft: false };
+}
+
+/** Without the targets, equal steps are one. */
+export function stepWords(steps: readonly PlannedStep[], { withTargets }: { readonly withTargets: boolean }) {
+  const words = steps.map(({ step, target, undo, ifLeft }) => {
+    const on = withTargets && target !== undefined ? `: ${target}` : "";
+    return `${ifLeft ? "if left, " : ""}${step}${on}${undo ? " (undo puts it back)" : ""}`;
+  });
+  return [...new Set(words)];
 }
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
@@ -58,6 +93,10 @@ function joined(
     without.includes(step) ? [] : (wordsOf(step) ?? []),
   );
   return [...new Set(words)].join(", ");
+}
+
+function targetOf<Kind extends StepKind>(step: StepOf<Kind>): string | undefined {
+  return STEPS[step.kind].words.target?.(step);
 }
 
 function planned<Kind extends StepKind>(step: StepOf<Kind>): string {

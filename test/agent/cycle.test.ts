@@ -64,7 +64,10 @@ describe("one cycle", () => {
     await agent.round();
 
     expect(agent.state().sightings.map(({ finding }) => finding.plan?.steps)).toEqual([
-      ["save its logs and remove it through the runtime", "check that its network is released"],
+      [
+        "save its logs and remove it through the runtime",
+        "if left, release the IP addresses it still holds: 10.88.0.2 of cbr0",
+      ],
     ]);
   });
 

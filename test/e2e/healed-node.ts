@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import type { CommandResult } from "../../lab/command.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
+import { STEPS, type StepKind } from "../../src/evidence/step.ts";
 import type { SandboxId } from "../../src/node/types/ids.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
@@ -36,14 +37,54 @@ export async function heal(node: LabNode, flags: readonly string[] = AT_ONCE): P
   return { code: result.code, report, stderr: result.stderr };
 }
 
-/** Heals and expects that nothing is left, all of it healed by unghost; a second run has nothing to do. */
+/**
+ * Heals and expects that nothing is left, all of it healed by unghost as the plan showed; a second run has nothing to do.
+ */
 export async function healAll(node: LabNode, flags: readonly string[] = AT_ONCE): Promise<NodeReport> {
+  const planned = reportOf(await unghostIn(node, ["heal", "--dry-run", "--timeout", "30s", "-o", "json", ...flags]));
+  const before = new Set((await journalOf(node)).map(({ id }) => id));
   const { code, report } = await heal(node, flags);
+  expectAsPlanned(
+    planned,
+    (await journalOf(node)).filter(({ id }) => !before.has(id)),
+  );
   expect(report.actions?.filter(({ outcome }) => outcome !== "healed")).toEqual([]);
   expect([code, report.verdict, report.remaining]).toEqual([0, "healthy", []]);
   const second = await heal(node, flags);
   expect([second.code, second.report.actions]).toEqual([0, []]);
   return report;
+}
+
+interface JournalEntry {
+  readonly id: string;
+  readonly finding: string;
+  readonly action: { readonly kind: string; readonly path?: string; readonly address?: string };
+}
+
+async function journalOf(node: LabNode): Promise<readonly JournalEntry[]> {
+  const { stdout } = await unghostIn(node, ["history", "-o", "json"]);
+  return (JSON.parse(stdout) as { readonly entries: readonly JournalEntry[] }).entries;
+}
+
+/** Steps that make the same change as another step, and journal it as that. */
+const JOURNALED_AS: Partial<Record<StepKind, StepKind>> = {
+  "drop-empty-lease": "quarantine-file",
+  "free-cni-lock": "end-process",
+};
+
+/** Each change in the journal was a step of the plan, with its path or address. */
+function expectAsPlanned({ actions = [] }: NodeReport, changes: readonly JournalEntry[]): void {
+  for (const { finding, action } of changes) {
+    const planned = actions.find((one) => one.finding === finding);
+    // Found in a later round of the run, after the first steps.
+    if (planned === undefined) continue;
+    const kinds = planned.action.split(", ") as StepKind[];
+    const journaled = kinds.flatMap((kind) => STEPS[JOURNALED_AS[kind] ?? kind].journal);
+    expect(journaled.map(({ kind }) => kind)).toContain(action.kind);
+    expect((planned.changes ?? []).flatMap(({ target }) => target ?? []).join("\n")).toContain(
+      action.path ?? action.address ?? "",
+    );
+  }
 }
 
 export async function listedIds(node: LabNode): Promise<readonly string[]> {

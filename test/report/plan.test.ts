@@ -72,10 +72,14 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
     expect(findings.map(({ plan }) => plan)).toEqual([
       {
         steps: ["save its logs and remove it through the runtime", "check that its network is released"],
+        changes: [
+          { step: "save its logs and remove it through the runtime", undo: false, ifLeft: false },
+          { step: "check that its network is released", undo: false, ifLeft: false },
+        ],
         reason: "it holds no container",
         code: "no-container",
       },
-      { steps: [], reason: "it is opted out by unghost.dev/ignore", code: "opted-out" },
+      { steps: [], changes: [], reason: "it is opted out by unghost.dev/ignore", code: "opted-out" },
       undefined,
     ]);
   });

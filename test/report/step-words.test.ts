@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Step } from "../../src/evidence/step.ts";
-import { shortAction, shortDone } from "../../src/report/step-words.ts";
+import { plannedSteps, shortAction, shortDone, stepWords } from "../../src/report/step-words.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 
 const sandboxId = idOf("a");
@@ -19,4 +19,29 @@ test.each<[string, readonly Step[], readonly Step[], string]>([
   ["no step was needed", [STOP], [STOP], "no change"],
 ])("the result when %s", (_, steps, undone, words) => {
   expect(shortDone({ steps }, undone)).toBe(words);
+});
+
+describe("the steps of a plan", () => {
+  const action: readonly Step[] = [
+    { kind: "quarantine-file", path: "/var/lib/cni/results/cbr0-a-eth0", health: "empty" },
+    { kind: "remove-sandbox", sandboxId },
+    { kind: "replay-del", sandboxId, path: "/var/lib/cni/results/net-a-net1" },
+  ];
+
+  test("name what they change, what undo puts back, and what is done only for leftovers", () => {
+    expect(stepWords(plannedSteps({ steps: action }), { withTargets: true })).toEqual([
+      "move the broken file to quarantine: /var/lib/cni/results/cbr0-a-eth0 (undo puts it back)",
+      "save its logs and remove it through the runtime",
+      "if left, call DEL with the cached configuration: /var/lib/cni/results/net-a-net1",
+    ]);
+  });
+
+  test("are one line for alike sandboxes without what each of them changes", () => {
+    expect(stepWords(plannedSteps({ steps: [...action, ...action.slice(0, 1)] }), { withTargets: false })).toEqual([
+      "move the broken file to quarantine (undo puts it back)",
+      "save its logs and remove it through the runtime",
+      "if left, call DEL with the cached configuration",
+      "if left, move the broken file to quarantine (undo puts it back)",
+    ]);
+  });
 });

@@ -57,7 +57,8 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const scan = async (): Promise<NodeReport> => await reportOn(settings, { selection, withPlans: verbose }, io);
+  const scan = async (): Promise<NodeReport> =>
+    await reportOn(settings, { selection, withPlans: verbose || settings.output !== "table" }, io);
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
       ? showOneLine(report, { verbose }, on)
