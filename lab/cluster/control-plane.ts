@@ -29,6 +29,8 @@ export interface ControlPlane {
   kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
   /** The same for a command that may fail. */
   tryKubectl(args: readonly string[]): Promise<CommandResult>;
+  /** A script of the cluster's administrator, who has kubectl and curl. */
+  shell(script: string): Promise<string>;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   helm(args: readonly string[], major?: HelmMajor): Promise<string>;
   /** With these credentials; returns the result. */
@@ -107,6 +109,7 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
     tryKubectl: (args) => machine.exec(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS }),
+    shell: (script) => machine.check(["sh", "-euc", script], { env: { KUBECONFIG: ADMIN }, timeoutMs: KUBECTL_MS }),
     helm: async (args, major) => {
       const helmProgram = await ensureHelm(major);
       return await machine.check([helmProgram, `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: HELM_MS });

@@ -379,7 +379,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "the agent's pod needs a network of its own",
     edits: [
       { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "hostNetwork: true", to: "hostNetwork: false" },
-      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "--listen=$(HOST_IP):", to: "--listen=0.0.0.0:" },
+      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "--listen=127.0.0.1:", to: "--listen=0.0.0.0:" },
     ],
   },
   {

@@ -16,6 +16,12 @@ export async function installChart(story: Cluster, ...values: readonly string[])
   await story.controlPlane.helm([...install, "--wait", "--timeout=5m"], 3);
 }
 
+/** Runs `kubectl port-forward` as the documents show it, and returns what the path answers. */
+export async function throughPortForward(story: Cluster, forward: string, path: string): Promise<string> {
+  const curl = `curl -fsS --retry 60 --retry-delay 1 --retry-connrefused http://localhost:20258${path}`;
+  return await story.controlPlane.shell(`${forward} >&2 & trap "kill $!" EXIT; ${curl}`);
+}
+
 interface Container {
   name: string;
   args: string[];
@@ -91,7 +97,7 @@ export async function startLikeAgent(
   const spec = await agentSpec(story);
   const [container] = spec.containers;
   // The agent itself uses the port.
-  for (const field of ["livenessProbe", "readinessProbe", "ports"]) delete container[field];
+  for (const field of ["startupProbe", "livenessProbe", "readinessProbe", "ports"]) delete container[field];
   container.args = [...args, "--host-root=/host"];
   change(spec);
   const pod = { ...spec, restartPolicy: "Never", nodeName: story.node.name };

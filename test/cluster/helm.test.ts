@@ -12,6 +12,7 @@ import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { publishedAt, publishedChart } from "../../scripts/release/published-at.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
+import { throughPortForward } from "./agent-pod.ts";
 import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
@@ -60,14 +61,25 @@ test(
     expect(events).toContain("GhostDetected");
 
     const agent = agents.find(({ node }) => node === second.name);
-    const port = `/api/v1/namespaces/${NAMESPACE}/pods/${agent?.name}:20258/proxy`;
-    const metrics = await story.api.text(`${port}/metrics`);
+    const forward = documentedForward().replace("unghost port-forward POD", `${NAMESPACE} port-forward ${agent?.name}`);
+    const metrics = await throughPortForward(story, forward, "/metrics");
     expect(metrics).toMatch(/^unghost_heals_total\{[^}]*result="healed"[^}]*\} [1-9]/m);
-    expect(await story.api.text(`${port}/`)).toContain("<html");
+    expect(await throughPortForward(story, forward, "/")).toContain("<html");
+    // The network reaches it only where it is asked for, and then with a token; its pods start without a failed probe.
+    const port = `/api/v1/namespaces/${NAMESPACE}/pods/${agent?.name}:20258/proxy/metrics`;
+    await expect(story.api.text(port)).rejects.toThrow();
+    const complaints = await story.kubectl(
+      "get",
+      "events",
+      `--namespace=${NAMESPACE}`,
+      "-o=jsonpath={.items[*].message}",
+    );
+    expect(complaints).not.toContain("probe failed");
     const exec = ["exec", `--namespace=${NAMESPACE}`, agent?.name ?? "", "--"];
     const history = await story.kubectl(...exec, "unghost", "history", "--host-root=/host");
     expect(history).toContain("libcni-result-cache-corrupt");
     await expectDoctor(story, exec);
+    await expectTokenOnNetwork(story);
 
     await upgradeRollBackAndUninstall(story, 4, chartPath(), before);
 
@@ -82,6 +94,29 @@ test(
   },
   HANG_GUARD_MS,
 );
+
+/** The command in the README. */
+function documentedForward(): string {
+  const [command] = /^kubectl .*port-forward POD 20258/m.exec(readFileSync("README.md", "utf8")) ?? [];
+  if (command === undefined) throw new Error("the README shows no kubectl port-forward POD 20258");
+  return command;
+}
+
+/** `listen=node` serves the node's address with a token that the chart makes, and keeps in an upgrade. */
+async function expectTokenOnNetwork(story: Cluster): Promise<void> {
+  const secret = ["get", "secret", "unghost-token", `--namespace=${NAMESPACE}`, "-o=jsonpath={.data.token}"];
+  const upgrade = async (): Promise<string> => {
+    const set = ["--set=listen=node", `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
+    await story.controlPlane.helm(["upgrade", "unghost", chartPath(), ...set], 4);
+    return Buffer.from(await story.kubectl(...secret), "base64").toString();
+  };
+  const token = await upgrade();
+  expect(await upgrade()).toBe(token);
+  const curl = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", `http://${story.node.ip}:20258/metrics`];
+  const get = (...more: readonly string[]) => story.node.lab.check([...curl, ...more]);
+  expect([await get(), await get("-H", `Authorization: Bearer ${token}`)]).toEqual(["401", "200"]);
+  await story.controlPlane.helm(["rollback", "unghost", "1", `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"], 4);
+}
 
 /** What was installed with the defaults ends without a trace: neither objects nor the nodes' condition. */
 async function upgradeRollBackAndUninstall(
@@ -164,9 +199,9 @@ async function template(...values: readonly string[]): Promise<string> {
   return (await runOrThrow([await ensureHelm(), "template", "unghost", CHART, ...set])).stdout;
 }
 
-const SWITCHED_ON = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "networkPolicy"].map(
-  (key) => `${key}.enabled=true`,
-);
+const SWITCHED_ON = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "networkPolicy"]
+  .map((key) => `${key}.enabled=true`)
+  .concat("tokenSecret=given");
 
 test("helm 3 and 4 accept the chart with everything on and render the same, equal to deploy/kubernetes", async () => {
   const rendered: unknown[] = [];
@@ -217,6 +252,25 @@ test.each([
 ])("helm refuses %s with the reason", async (value, reason) => {
   const { code, stderr } = await run([await ensureHelm(), "template", "unghost", CHART, `--set=${value}`]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+});
+
+test.each([
+  ["by default", [], "--listen=127.0.0.1:20258", undefined],
+  ["with a PodMonitor", ["podMonitor.enabled=true"], "--listen=[$(HOST_IP)]:20258", "unghost-token"],
+  ["with a ServiceMonitor", ["serviceMonitor.enabled=true"], "--listen=[$(HOST_IP)]:20258", "unghost-token"],
+  ["with a token", ["tokenSecret=mine"], "--listen=[$(HOST_IP)]:20258", "mine"],
+  ["with a token on loopback", ["tokenSecret=mine", "listen=loopback"], "--listen=127.0.0.1:20258", "mine"],
+  ["open to the network", ["listen=open"], "--listen=[$(HOST_IP)]:20258", undefined],
+] as const)("where the agents listen, and with which token: %s", async (_, values, listen, secret) => {
+  const rendered = await template(...values);
+
+  expect(rendered).toContain(`- ${listen}\n`);
+  expect(/tokenFile: (\S+)/.exec(rendered)?.[1]).toBe(secret && "/etc/unghost-token/token");
+  expect(/secretName: (\S+)/.exec(rendered)?.[1]).toBe(secret);
+  expect(rendered.includes("kind: Secret")).toBe(secret === "unghost-token");
+  for (const monitor of rendered.split("---").filter((text) => /kind: \w+Monitor/.test(text))) {
+    expect(monitor).toContain(`name: ${secret}`);
+  }
 });
 
 test("each alert can be disabled, and has a runbook when a base URL is set", async () => {

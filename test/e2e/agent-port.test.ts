@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { run } from "../../lab/command.ts";
 import { ask } from "../agent/http/ask.ts";
 import { startAgent } from "./running-agent.ts";
-import { GUARD_MS, simulatedNode } from "./unghost.ts";
+import { GUARD_MS, simulatedNode, UNGHOST } from "./unghost.ts";
 
 /** UNGHOST_EXHAUST_SECONDS makes it longer. */
 const EXHAUST_MS = 1000 * Number(process.env["UNGHOST_EXHAUST_SECONDS"] ?? 2);
@@ -75,3 +76,29 @@ describe("the agent's port", { timeout: GUARD_MS + EXHAUST_MS * 2 }, () => {
     expect((await ask(address, "/metrics")).text).toContain("unghost_build_info");
   });
 });
+
+/** In a network namespace of its own, which has this IPv6 address and loopback only. */
+const IN_IPV6_NETWORK = `
+ip link set lo up
+ip address add fd00::10/128 dev lo nodad
+"$0" agent --no-kube --listen="$1" --host-root="$2" >&2 &
+trap "kill $!" EXIT
+get() { curl -fsSg --retry 100 --retry-delay 1 --retry-connrefused "http://$1:20258$2"; }
+get "[fd00::10]" /healthz
+get 127.0.0.1 /healthz
+get "[fd00::10]" /metrics | grep -c ^unghost_build_info`;
+
+test.each(["[fd00::10]:20258", "fd00::10:20258"])(
+  "on a node with IPv6 only, --listen=%s serves that address, and loopback beside it",
+  async (listen) => {
+    const node = await simulatedNode();
+
+    const { stdout, stderr } = await run(
+      ["unshare", "--map-root-user", "--net", "sh", "-euc", IN_IPV6_NETWORK, UNGHOST, listen, node.root],
+      { timeoutMs: GUARD_MS },
+    );
+
+    expect(stdout, stderr).toBe("ok\nok\n1\n");
+  },
+  GUARD_MS * 2,
+);
