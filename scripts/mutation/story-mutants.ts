@@ -464,7 +464,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         from: '[...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT]',
         to: "[AFTER_UNIT]",
       },
-      { file: "src/boot/install/units.ts", from: 'limitedHookCommand("before", settings)', to: '"true"' },
+      { file: "src/boot/install/units.ts", from: "embeddedHookCommand(settings)", to: '"true"' },
       { file: "src/boot/install/hook.ts", from: '["--after"]', to: '["--no-such-flag"]' },
     ],
   },

@@ -5,11 +5,8 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
 import type { Runtime } from "../node/types/runtime.ts";
 
-/** The result of the hook at the last boot; stored in the state directory, or in /run if the disk is full. */
-export const BootReportSchema = v.object({
-  apiVersion: v.literal("unghost.dev/v1"),
-  kind: v.literal("BootReport"),
-  boot: v.string(),
+/** One step of the hook: before or after the runtime's start. */
+const StepSchema = v.object({
   at: v.string(),
   mode: v.picklist(["before", "after"]),
   /**
@@ -19,11 +16,37 @@ export const BootReportSchema = v.object({
   outcome: v.picklist(["healed", "left", "nothing", "failed"]),
   reason: v.string(),
   healed: v.number(),
-  left: v.array(v.string()),
   seconds: v.number(),
 });
 
+type BootStep = v.InferOutput<typeof StepSchema>;
+
+/** The result of the hook at the last boot; stored in the state directory, or in /run if the disk is full. */
+export const BootReportSchema = v.object({
+  apiVersion: v.literal("unghost.dev/v1"),
+  kind: v.literal("BootReport"),
+  boot: v.string(),
+  ...StepSchema.entries,
+  left: v.array(v.string()),
+  /** The steps of the same boot before this one, oldest first. */
+  earlier: v.optional(v.array(StepSchema)),
+});
+
 export type BootReport = v.InferOutput<typeof BootReportSchema>;
+
+/** A service that restarts in a loop retries a failed step each time. */
+const MOST_STEPS = 10;
+
+/** The step after the runtime's start is reported beside the one before it. */
+export function withEarlierSteps(report: BootReport, last: BootReport | undefined): BootReport {
+  if (last === undefined || last.boot === "" || last.boot !== report.boot) return report;
+  return { ...report, earlier: stepsOf(last).slice(1 - MOST_STEPS) };
+}
+
+/** Oldest first. */
+export function stepsOf({ earlier = [], at, mode, outcome, reason, healed, seconds }: BootReport): readonly BootStep[] {
+  return [...earlier, { at, mode, outcome, reason, healed, seconds }];
+}
 
 export function readBootReport(path: string): BootReport | undefined {
   const file = readRegularFile(path);

@@ -9,7 +9,7 @@ import { describeError, valueOr } from "../host/source.ts";
 import { readMetadataFile } from "../node/metadata.ts";
 import { observeOffline } from "../node/observe-offline.ts";
 import { readBoot } from "../node/process-table.ts";
-import { type BootReport, noteRuntime } from "./boot-report.ts";
+import { type BootReport, noteRuntime, readBootReport, withEarlierSteps } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
 import { healRound, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
@@ -279,10 +279,14 @@ function summary(round: Round): Done {
 
 /** The report and the marker of this boot. A full disk must not fail a boot: they are written to /run instead. */
 async function keep(report: BootReport, options: BootOptions, marker: string): Promise<void> {
-  const text = `${JSON.stringify(report, undefined, 2)}\n`;
+  const inRun = join(options.runDir, "boot.json");
+  const whole = withEarlierSteps(report, readBootReport(inRun));
+  // The service was restarted: what the boot has healed stays the report.
+  if (report.outcome === "nothing" && whole.earlier !== undefined) return;
+  const text = `${JSON.stringify(whole, undefined, 2)}\n`;
   mkdirSync(options.runDir, { recursive: true, mode: 0o700 });
   try {
-    writeFileSync(join(options.runDir, "boot.json"), text, { mode: 0o600 });
+    writeFileSync(inRun, text, { mode: 0o600 });
     // The next start retries a failed boot, and one that had nothing to do.
     if (report.outcome === "healed" || report.outcome === "left") writeFileSync(marker, "");
     if (report.outcome === "nothing") return;

@@ -1,6 +1,7 @@
 import { globSync, truncateSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
+import { DOWNLOADED } from "../../lab/systemd/node.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { ALL_LAYOUTS, type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode, WAIT_MS } from "./systemd-node.ts";
 
@@ -30,6 +31,10 @@ describe.each(ALL_LAYOUTS)("after a power cut (%s)", (layout) => {
       );
       expect(await node.show("unghost-boot-after.service", "Result")).toBe("success");
       await healthyScan(() => node.scan());
+      const { lastBoot } = JSON.parse(await node.check([DOWNLOADED, "history", "-o", "json"]));
+      expect(lastBoot).toMatchObject({ mode: "after", earlier: [{ mode: "before", healed: healed.length }] });
+      expect(await node.journal("--identifier=unghost")).toContain(`unghost boot: ${lastBoot.earlier[0].outcome}, `);
+      expect(await node.journal("--identifier=env", "--quiet")).not.toContain("unghost");
     },
     HANG_GUARD_MS,
   );

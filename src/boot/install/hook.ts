@@ -80,8 +80,23 @@ export function keepCommand({ program }: HookSettings): readonly string[] {
 
 /** The hook's step under timeout(1), for a service manager without a time limit. */
 export function limitedHookCommand(step: HookStep, settings: HookSettings): readonly string[] {
+  return limited(step, settings, hookCommand(step, settings));
+}
+
+function limited(step: HookStep, settings: HookSettings, command: readonly string[]): readonly string[] {
   const seconds = deadlineOf(step, settings) + GRACE_SECONDS;
-  return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...hookCommand(step, settings)];
+  return ["timeout", "-k", String(KILL_SECONDS), String(seconds), ...command];
+}
+
+/**
+ * In the unit of another service journald names a line after the command of the unit, here env, unless the step opens its
+ * own stream. Without systemd-cat the step runs all the same.
+ */
+const AS_UNGHOST = 'command -v systemd-cat >/dev/null && exec systemd-cat -t unghost "$@"; exec "$@"';
+
+/** The hook's step as a command of another service's unit, with its own name in the journal. */
+export function embeddedHookCommand(settings: HookSettings): readonly string[] {
+  return limited("before", settings, ["sh", "-c", AS_UNGHOST, "sh", ...hookCommand("before", settings)]);
 }
 
 function deadlineOf(step: HookStep, { deadlineSeconds }: HookSettings): number {

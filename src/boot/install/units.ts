@@ -1,11 +1,11 @@
 import {
   AFTER_SECONDS,
   agentCommand,
+  embeddedHookCommand,
   GRACE_SECONDS,
   type HookSettings,
   hookCommand,
   keepCommand,
-  limitedHookCommand,
   type RuntimeService,
 } from "./hook.ts";
 
@@ -332,7 +332,7 @@ function inUnitStep(settings: HookSettings): string {
 # own deadline, and timeout kills it if it runs longer. It runs at every restart of the service too,
 # while pods live on (KillMode=process): it does nothing unless the machine was rebooted and no pod
 # is alive.
-ExecStartPre=-${commandLine(["/usr/bin/env", ...limitedHookCommand("before", settings)])}
+ExecStartPre=-${commandLine(["/usr/bin/env", ...embeddedHookCommand(settings)])}
 # Left out on purpose:
 # - ExecStartPost: the unit would count as starting until it ends, and it would run only once the
 #   cluster answers, which a ghost may prevent. unghost-boot-after.service waits for the runtime's

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type BootReport, readBootReport } from "../../boot/boot-report.ts";
+import { readBootReport, stepsOf } from "../../boot/boot-report.ts";
 import { type History, readHistory } from "../../heal/journal/reader.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
@@ -51,7 +51,7 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
     if (options.id !== undefined) return await showEntry(whole, options.id, options, io);
     const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
     const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
-    const bootWords = lastBoot === undefined ? "" : `\n${bootLine(lastBoot)}\n`;
+    const bootWords = lastBoot === undefined ? "" : `\n${stepsOf(lastBoot).map(bootLine).join("\n")}\n`;
     const table = () => renderHistory(history, { ...io, now: new Date() }) + bootWords;
     await print(options, { ...historyDocument(history), lastBoot }, table, io);
     return ExitCode.ok;
@@ -72,6 +72,6 @@ async function showEntry({ records }: History, id: string, options: HistoryOptio
   return ExitCode.ok;
 }
 
-function bootLine({ at, mode, outcome, healed, seconds, reason }: BootReport): string {
+function bootLine({ at, mode, outcome, healed, seconds, reason }: ReturnType<typeof stepsOf>[number]): string {
   return `Last boot (${mode} the runtime's start, ${at}): ${outcome}, ${healed} healed in ${seconds}s: ${printable(reason)}`;
 }

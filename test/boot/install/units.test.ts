@@ -30,6 +30,7 @@ function parse(text: string): Parsed {
 const MOUNT_NAMESPACE =
   /^(ProtectSystem|ProtectHome|ProtectKernel\w+|ProtectControlGroups|ProtectProc|ProcSubset|Private(Tmp|Devices|Mounts|IPC)|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|RootDirectory|MountFlags)$/;
 
+const IN_OWN_NAME = String.raw`sh -c "command -v systemd-cat >/dev/null && exec systemd-cat -t unghost \"$$@\"; exec \"$$@\"" sh`;
 const EMBEDDED = ["k3s-server", "k3s-agent", "rke2-server", "rke2-agent", "k0s-controller", "k0s-worker"];
 
 let host: ScratchHost;
@@ -85,7 +86,7 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     const steps = dropIn["Service"]?.["ExecStartPre"];
     expect(steps).toEqual(
       EMBEDDED.includes(name)
-        ? ["-/usr/bin/env timeout -k 10 90 /usr/local/bin/unghost boot --deadline 60s"]
+        ? [`-/usr/bin/env timeout -k 10 90 ${IN_OWN_NAME} /usr/local/bin/unghost boot --deadline 60s`]
         : undefined,
     );
     expect(Object.keys(units).includes("unghost-boot.service")).toBe(name === "containerd" || name === "microk8s");
