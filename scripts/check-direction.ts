@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kube: ["host"],
   node: ["runtime", "kube", "host"],
   durable: ["node", "runtime", "host"],
-  guard: ["host"],
+  guard: ["node", "host"],
   logs: ["node", "host"],
   evidence: ["logs", "node", "kube", "host"],
   classes: ["logs", "node", "host", "evidence"],

@@ -1,4 +1,5 @@
 import { handedOver, handleFailedDel } from "../guard/del-call.ts";
+import { keepGuard } from "../guard/keep.ts";
 import { replayQueue } from "../guard/replay.ts";
 
 /** The one exit code that makes a failed DEL succeed: src/guard/launcher/decide.c has the same. */
@@ -14,6 +15,10 @@ export async function runCniCall([
 ]: readonly string[]): Promise<number> {
   if (what === "replay") {
     await replayQueue(stateDir, plugin === "" ? undefined : plugin);
+    return 0;
+  }
+  if (what === "keep") {
+    await keepGuard("/", stateDir);
     return 0;
   }
   if (what !== "del") return 64;

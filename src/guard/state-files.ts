@@ -39,7 +39,11 @@ export function writeDurably(path: string, text: string): void {
     removeFile(draft);
     throw error;
   }
-  const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
+  syncDirectory(dirname(path));
+}
+
+export function syncDirectory(path: string): void {
+  const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     fsyncSync(directory);
   } finally {

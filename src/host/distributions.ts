@@ -63,6 +63,11 @@ export interface RuntimeUnit {
   readonly dataDirs: readonly string[];
 }
 
+/** The CNI guard's directory on the runtime's search path. What is in it runs the real plugins. */
+export const CNI_GUARD_BIN_DIR = "/opt/unghost/cni/bin";
+/** The directories of the real plugins, one a line, where the runtime may name the guard's alone. */
+export const CNI_GUARD_PLUGIN_DIRS = "/opt/unghost/cni/plugin-dirs";
+
 /** The default directories of network configurations and plugins. */
 const STANDARD_CNI = { cniConfDir: "/etc/cni/net.d", cniBinDirs: ["/opt/cni/bin"] } as const;
 

@@ -1,7 +1,8 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
+import { CNI_GUARD_BIN_DIR, CNI_GUARD_PLUGIN_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
-import { type DirEntry, failedListing, listDirectory, readRegularFile, statsOf } from "../host/safe-fs.ts";
+import { type DirEntry, failedListing, fileText, listDirectory, readRegularFile, statsOf } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -20,6 +21,14 @@ export interface CniConfDir {
 const MAX_CONF_BYTES = 2 * 1024 * 1024;
 
 const CONF_FILE = /\.(?:conf|conflist|json)$/;
+
+/** The directories of the real plugins: what unghost finds out about a plugin it finds out about its program. */
+export function withoutGuard(root: string, binDirs: readonly string[]): readonly string[] {
+  const others = binDirs.filter((dir) => dir.replace(/\/+$/, "") !== CNI_GUARD_BIN_DIR);
+  if (others.length > 0 || binDirs.length === 0) return others;
+  const listed = fileText(resolveOnHost(root, CNI_GUARD_PLUGIN_DIRS, "follow"));
+  return listed.split("\n").filter((dir) => dir.startsWith("/"));
+}
 
 /** Like the runtime, which follows links. */
 export function confFilesIn(entries: readonly DirEntry[]): readonly string[] {

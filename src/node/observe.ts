@@ -5,6 +5,7 @@ import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts"
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { BYTES_PER_SCAN, type CallOptions, openChannel } from "../runtime/grpc.ts";
+import { withoutGuard } from "./cni-conf.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd, unansweredShims } from "./containerd-facts.ts";
@@ -122,8 +123,9 @@ async function observeWith(
     // Loaded on demand: other runtimes need no TOML.
     const ofCrio =
       isCrio && info?.cniDirs === undefined ? (await import("./crio-config.ts")).readCrioCniDirs(root) : {};
+    const reported = info?.cniDirs ?? { ...defaults, ...ofCrio };
     return {
-      cniDirs: info?.cniDirs ?? { ...defaults, ...ofCrio },
+      cniDirs: { ...reported, bin: withoutGuard(root, reported.bin) },
       isContainerd: info?.name.startsWith("containerd") ?? true,
     };
   });

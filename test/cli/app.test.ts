@@ -66,7 +66,7 @@ const ALL = [
   "doctor",
   "config",
   "install",
-].concat(["uninstall", "completion", "version", "help"]);
+].concat(["uninstall", "cni", "completion", "version", "help"]);
 
 test.each([
   ["agent", "output"],

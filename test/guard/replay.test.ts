@@ -13,6 +13,7 @@ function guarded() {
   for (const name of ["attachments", "failures", "queue"]) mkdirSync(join(dir, name));
   const plugin = join(dir, "fake");
   const script = `#!/bin/sh
+[ ! -e ${dir}/slow ] || sleep 1
 echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_NETNS $(cat)" >>${dir}/calls
 [ ! -e ${dir}/down ] || { cat ${dir}/down; exit 1; }`;
   writeFileSync(plugin, script, { mode: 0o755 });
@@ -60,6 +61,7 @@ test("a plugin that is away is asked once, and not for each of its DELs", async 
 
 test("one replay runs at a time", async () => {
   const { dir, del } = guarded();
+  writeFileSync(join(dir, "slow"), "");
   await del("one");
 
   const results = await Promise.all([replayQueue(dir), replayQueue(dir)]);

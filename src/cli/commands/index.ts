@@ -28,6 +28,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["withdraw", async () => (await import("./withdraw.ts")).withdrawCommand],
   ["install", async () => (await import("./install.ts")).installCommand],
   ["uninstall", async () => (await import("./uninstall.ts")).uninstallCommand],
+  ["cni", async () => (await import("./cni.ts")).cniCommand],
   ["completion", async () => (await import("./completion.ts")).completionCommand],
   ["version", async () => (await import("./version.ts")).versionCommand],
   ["help", async () => (await import("./help.ts")).helpCommand],
@@ -96,7 +97,7 @@ export function anyArguments(placeholder: string, brief: string) {
 }
 
 /** A typo must never lead to a command that changes the node. */
-const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall", "withdraw"];
+const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall", "cni", "withdraw"];
 
 export function noSuchCommand(name: string): string {
   const harmless = COMMAND_NAMES.filter((known) => !CHANGES_THE_NODE.includes(known));

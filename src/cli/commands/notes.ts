@@ -156,6 +156,18 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
     ],
     exits: `0 removed, 1 incomplete, 3 refused, ${USAGE}`,
   },
+  cni: {
+    group: "Set up",
+    summary: "The CNI guard: install, status, uninstall",
+    usage: "install|status|uninstall",
+    examples: [
+      ["unghost cni install --dry-run", "what would be changed"],
+      ["unghost cni install --restart", "asks, installs, asks, restarts the runtime"],
+      ["unghost cni status", "what the runtime would run for each network"],
+      ["unghost cni uninstall", "asks first"],
+    ],
+    exits: `0 done, or guarded; 1 incomplete, or not in effect; 2 unknown; 3 refused; ${USAGE}`,
+  },
   withdraw: {
     group: "Set up",
     summary: "Remove node conditions and leases that agents left in the cluster",

@@ -1,0 +1,238 @@
+import { basename } from "node:path";
+import { runCommand, systemdRuns } from "../../boot/install/apply.ts";
+import { detect, hostFiles } from "../../boot/install/detect.ts";
+import { GUARD_BIN_DIR, GUARD_STATE_DIR } from "../../guard/home.ts";
+import { configFiles, installGuard } from "../../guard/install/install.ts";
+import { planSearchPath, type RunningRuntime, type SearchPathPlan } from "../../guard/install/search-path.ts";
+import { type GuardStatus, guardStatus } from "../../guard/install/status.ts";
+import { removeGuard, restoreConfig } from "../../guard/install/uninstall.ts";
+import { replayQueue } from "../../guard/replay.ts";
+import { describeError } from "../../host/source.ts";
+import { fetchRuntimeInfo } from "../../node/cri-facts.ts";
+import { readCrioCniDirs } from "../../node/crio-config.ts";
+import { findNodeRuntime, nameOnHost } from "../../node/runtime-process.ts";
+import { openCri } from "../../runtime/cri.ts";
+import { askYesNo, ExitCode, type Io, print } from "../io.ts";
+import { onOff, SettingsError } from "../settings/kinds.ts";
+import { type NodeSettings, resolveSettings } from "../settings/read.ts";
+import { type FlagValues, nodeFlags } from "../settings/table.ts";
+import { defineCommand, oneArgument } from "./index.ts";
+
+/** Set by the build; empty where its compiler was not available. */
+declare const UNGHOST_CNI_LAUNCHER: string | undefined;
+
+const cniFlags = {
+  restart: onOff("With install and uninstall: restart the container runtime after a question"),
+  force: onOff("With uninstall: although queued DELs would be lost"),
+  dryRun: onOff("Only print what would be changed"),
+  yes: onOff("Do not ask"),
+  runtimeEndpoint: nodeFlags.runtimeEndpoint,
+  hostRoot: nodeFlags.hostRoot,
+  config: nodeFlags.config,
+  timeout: nodeFlags.timeout,
+  output: nodeFlags.output,
+};
+type CniFlags = FlagValues<typeof cniFlags>;
+
+export const cniCommand = defineCommand({
+  flags: cniFlags,
+  positional: oneArgument("ACTION", "install, status or uninstall"),
+  aliases: { o: "output", y: "yes" },
+  run: async (flags, io, action) => {
+    const settings = await resolveSettings(flags, io);
+    const call: Call = { flags, settings, io, runtime: await runningRuntime(settings, io) };
+    try {
+      if (action === "install") return await install(call);
+      if (action === "status") return await status(call);
+      if (action === "uninstall") return await uninstall(call);
+    } catch (error) {
+      io.stderr(`unghost cni ${action}: ${describeError(error)}. Run it as root; it can be run again.\n`);
+      return ExitCode.findings;
+    }
+    throw new SettingsError(`"${action ?? ""}" is not an action of unghost cni: use install, status or uninstall`);
+  },
+});
+
+interface Runtime extends RunningRuntime {
+  readonly confDir: string;
+}
+
+interface Call {
+  readonly flags: CniFlags;
+  readonly settings: NodeSettings;
+  readonly io: Io;
+  readonly runtime: Runtime | undefined;
+}
+
+async function runningRuntime(settings: NodeSettings, { env }: Io): Promise<Runtime | undefined> {
+  const { hostRoot, runtimeEndpoint, timeoutMs } = settings;
+  const found = await findNodeRuntime({ hostRoot, endpoint: runtimeEndpoint, env, timeoutMs });
+  if (found.kind !== "found") return undefined;
+  const cri = openCri(found.path);
+  try {
+    const info = await fetchRuntimeInfo(cri, { timeoutMs, signal: AbortSignal.timeout(timeoutMs) });
+    if (info === undefined) return undefined;
+    const crio = info.cniDirs === undefined ? readCrioCniDirs(hostRoot) : {};
+    return {
+      name: info.name,
+      version: info.version,
+      socket: nameOnHost(hostRoot, found.path),
+      binDirs: info.cniDirs?.bin ?? crio.bin ?? ["/opt/cni/bin"],
+      confDir: info.cniDirs?.conf ?? crio.conf ?? "/etc/cni/net.d",
+    };
+  } finally {
+    cri.close();
+  }
+}
+
+function noRuntime({ settings, io }: Call): ExitCode {
+  const { hostRoot } = settings;
+  io.stderr(
+    `The container runtime of ${hostRoot} does not answer, so its version and plugin directories are unknown. Start it, or name its socket with --runtime-endpoint.\n`,
+  );
+  return ExitCode.unknown;
+}
+
+async function install(call: Call): Promise<ExitCode> {
+  const { flags, settings, io, runtime } = call;
+  const launcher = typeof UNGHOST_CNI_LAUNCHER === "string" ? UNGHOST_CNI_LAUNCHER : "";
+  if (launcher === "" || /^(?:node|bun)\b/.test(basename(process.execPath))) {
+    io.stderr("This build of unghost has no CNI guard: use a released executable.\n");
+    return ExitCode.refused;
+  }
+  if (runtime === undefined) return noRuntime(call);
+  const plan = planSearchPath(runtime, configFiles(settings.hostRoot));
+  if (plan.kind === "refused") {
+    io.stderr(`${plan.message} ${plan.next}\n`);
+    return ExitCode.refused;
+  }
+  io.stdout(describePlan(runtime, plan));
+  if (flags.dryRun === true) return ExitCode.ok;
+  if (!(await agreed("Install the CNI guard?", call))) return ExitCode.refused;
+  installGuard(settings.hostRoot, runtime, plan, {
+    launcher: Buffer.from(launcher, "base64"),
+    program: process.execPath,
+  });
+  io.stdout("The CNI guard is installed.\n");
+  return await takeEffect(call, isInEffect(runtime));
+}
+
+function isInEffect({ binDirs: [first] }: Runtime): boolean {
+  return first?.replace(/\/+$/, "") === GUARD_BIN_DIR;
+}
+
+function describePlan({ name, version }: Runtime, plan: Exclude<SearchPathPlan, { kind: "refused" }>): string {
+  const only =
+    "This runtime has room for one plugin directory. The guard's directory gets an entry for every plugin, and the agent adds those that are installed later: without the agent, run `unghost cni install` again after each installation of a network add-on, or its pods do not start.\n";
+  const change =
+    plan.kind === "done" ? `${plan.path} names ${GUARD_BIN_DIR} already` : `${plan.path} will name ${GUARD_BIN_DIR}`;
+  return `${name} ${version}: ${change}${plan.mode === "first" ? ", in front of the other plugin directories" : ""}.\n${plan.mode === "only" ? only : ""}`;
+}
+
+async function takeEffect(call: Call, isInEffectNow: boolean): Promise<ExitCode> {
+  const { flags, settings, io } = call;
+  if (isInEffectNow) return ExitCode.ok;
+  const command = restartCommand(settings.hostRoot);
+  if (flags.restart !== true) {
+    io.stdout(
+      `It takes effect with the next start of the runtime${command === undefined ? "" : `: ${command.join(" ")}`}.\n`,
+    );
+    return ExitCode.ok;
+  }
+  if (command === undefined || settings.hostRoot !== "/" || !systemdRuns()) {
+    io.stderr("The service of the runtime cannot be restarted from here: restart it by hand.\n");
+    return ExitCode.findings;
+  }
+  if (!(await agreed(`Restart the runtime (${command.join(" ")})? Running containers keep running.`, call)))
+    return ExitCode.ok;
+  const complaint = await runCommand(command);
+  if (complaint === undefined) return ExitCode.ok;
+  io.stderr(`${command.join(" ")} failed: ${complaint}. See its log.\n`);
+  return ExitCode.findings;
+}
+
+function restartCommand(hostRoot: string): readonly string[] | undefined {
+  const found = detect(hostFiles(hostRoot));
+  const [only] = found.kind === "found" ? found.host.services : [];
+  return only === undefined ? undefined : ["systemctl", "restart", only.service];
+}
+
+async function agreed(question: string, { flags, io }: Call): Promise<boolean> {
+  if (flags.yes === true) return true;
+  if (!io.stdinIsTerminal || !io.stdoutIsTerminal) {
+    io.stderr(`${question} There is no terminal to ask on: add --yes. Nothing was changed.\n`);
+    return false;
+  }
+  if ((await askYesNo(question, io)) === "yes") return true;
+  io.stderr("Nothing was changed.\n");
+  return false;
+}
+
+async function status({ settings, io, runtime }: Call): Promise<ExitCode> {
+  const { hostRoot: root } = settings;
+  const confDir = runtime?.confDir ?? "/etc/cni/net.d";
+  const known = guardStatus({ root, confDir, searched: runtime?.binDirs });
+  const document = { apiVersion: "unghost.dev/v1", kind: "CniGuardStatus", ...known };
+  await print(settings, document, () => renderStatus(known), io);
+  if (runtime === undefined) return ExitCode.unknown;
+  return known.installed && known.inEffect ? ExitCode.ok : ExitCode.findings;
+}
+
+function renderStatus(known: GuardStatus): string {
+  const lines = [
+    `Guard:      ${known.installed ? "installed" : "not installed"}, ${known.inEffect ? "in effect" : "not in effect"}`,
+    `Searched:   ${known.searched?.join(", ") ?? "unknown: the runtime does not answer"}`,
+    ...known.networks.flatMap(({ network, file, plugins }) => [
+      `Network:    ${network} (${file})`,
+      ...plugins.map(
+        ({ name, path, guarded }) =>
+          `  ${name.padEnd(20)} ${guarded ? "guarded" : "not guarded"}  ${path ?? "not found"}`,
+      ),
+    ]),
+    `Recorded:   ${known.attachments} attachments`,
+    `Queue:      ${known.queue} DELs`,
+    ...Object.entries(known.decisions).map(([code, times]) => `  ${code.padEnd(32)} ${times}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** The configuration, then the directory: a runtime that still searches ours alone keeps it until it is restarted. */
+async function uninstall(call: Call): Promise<ExitCode> {
+  const { flags, settings, io, runtime } = call;
+  const { hostRoot } = settings;
+  const known = guardStatus({ root: hostRoot, confDir: "/etc/cni/net.d", searched: runtime?.binDirs });
+  if (flags.dryRun === true) {
+    io.stdout(
+      `Would take ${GUARD_BIN_DIR} off the runtime's search path and remove the guard. ${known.queue} DELs wait.\n`,
+    );
+    return ExitCode.ok;
+  }
+  if (!(await agreed("Remove the CNI guard?", call))) return ExitCode.refused;
+  if (known.queue > 0 && hostRoot === "/") await replayQueue(GUARD_STATE_DIR);
+  const { queue } = guardStatus({ root: hostRoot, confDir: "", searched: undefined });
+  if (queue > 0 && flags.force !== true) {
+    io.stderr(
+      `${queue} DELs wait for their plugin, and what they release would leak. Nothing was removed. Try again later, or use --force.\n`,
+    );
+    return ExitCode.refused;
+  }
+  const restored = restoreConfig(hostRoot);
+  if (restored.kind === "refused") {
+    io.stderr(`${restored.message} ${restored.next}\n`);
+    return ExitCode.refused;
+  }
+  if (restored.kind === "restored") io.stdout(`${restored.path} is as it was before.\n`);
+  const restarted = restored.kind === "restored" ? await takeEffect(call, false) : ExitCode.ok;
+  if (restarted !== ExitCode.ok) return restarted;
+  const now = await runningRuntime(settings, io);
+  const others = now?.binDirs.filter((dir) => dir.replace(/\/+$/, "") !== GUARD_BIN_DIR) ?? [];
+  if (others.length === 0) {
+    io.stderr(
+      `The running runtime ${now === undefined ? "does not answer, and may search" : "searches"} ${GUARD_BIN_DIR} alone: it stays until the runtime is restarted. Then run this again.\n`,
+    );
+    return ExitCode.findings;
+  }
+  removeGuard(hostRoot);
+  io.stdout("The CNI guard is removed.\n");
+  return ExitCode.ok;
+}
