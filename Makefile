@@ -36,7 +36,8 @@ dist/unghost: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.rea
 lint: setup ## types, lint, format, unused code, direction of imports, plain words, generated documents
 	tsc -p .
 	tsc -p src/agent/page
-	oxlint --type-aware --quiet src lab test bench scripts
+	tsc -p site
+	oxlint --type-aware --quiet src lab test bench scripts site/explain.ts
 	biome check --error-on-warnings .
 	knip
 	node scripts/check-direction.ts
@@ -89,6 +90,17 @@ packages: release ## dist/packages: .deb and .rpm for amd64 and arm64; needs Go
 library: setup ## dist/unghost-VERSION.tgz: failure classes, explain and report types as an npm package
 	node scripts/library.ts
 
+.PHONY: site site-test
+site: setup site/node_modules/.ready ## dist/site: a page for each failure class, an index of error texts, explain in the browser; static files for any web server
+	node scripts/site.ts
+
+site-test: site ## dist/site in a real browser
+	vitest run --project site
+
+site/node_modules/.ready: site/package.json site/package-lock.json
+	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
+	@touch $@
+
 talos: setup ## dist/talos: the system extension for Talos as an OCI layout, and its machine-config patch
 	node scripts/talos.ts
 
@@ -131,4 +143,4 @@ docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, 
 	node scripts/chart-schema.ts
 
 clean: ## remove what was built and downloaded
-	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules coverage
+	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules site/node_modules coverage

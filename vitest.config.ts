@@ -16,6 +16,7 @@ export default defineConfig({
             "test/multus/**",
             "test/release/**",
             "test/sessions/**",
+            "test/site/**",
             "test/systemd/**",
             "test/crio/**",
           ],
@@ -61,6 +62,15 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make site-test` alone, which builds dist/site first.
+          name: "site",
+          sequence: { groupOrder: 2 },
+          include: ["test/site/**/*.test.ts"],
+          testTimeout: 180_000,
         },
       },
       {

@@ -7,6 +7,7 @@ import { globSync, readFileSync } from "node:fs";
 /** What is checked. Generated files repeat their sources. */
 const CHECKED: readonly string[] = [
   "{bench,deploy,docs,lab,scripts,src,test}/**/*",
+  "site/*.{ts,js,njk,css}",
   "Makefile",
   "{CHANGELOG,CONTRIBUTING,README,SECURITY}.md",
 ];

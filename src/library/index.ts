@@ -2,8 +2,10 @@
 import * as v from "valibot";
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
-import { explainText } from "../diagnose/explain/lines.ts";
+import { grouper } from "../diagnose/explain/group.ts";
+import { answersIn, explainText } from "../diagnose/explain/lines.ts";
 import type { Match } from "../diagnose/explain/recognise.ts";
+import { renderAnswers } from "../report/explain-answers.ts";
 import { type NodeReport, NodeReportSchema } from "../report/node-report.ts";
 
 export type { Match } from "../diagnose/explain/recognise.ts";
@@ -55,6 +57,16 @@ export function explain(text: string): readonly Explanation[] {
       const info = failureClasses.find(({ id }) => id === match.class);
       return info === undefined ? [] : [{ ...match, info }];
     });
+}
+
+/**
+ * What `unghost explain` prints about a text, in lines of up to this width. Empty if the text contains no failing sandbox,
+ * network or volume operation.
+ */
+export function explainInWords(text: string, width = 100): string {
+  const known = grouper();
+  for (const answer of answersIn(text)) known.add(answer);
+  return renderAnswers(known.groups(), { width, colour: false, verbose: false });
 }
 
 /** Validates the output of `unghost scan -o json`. Throws if it is not a report of this API version. */
