@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { podOf } from "../evidence/finding.ts";
-import { isFailing } from "../evidence/pending.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { asBeingHealed, sandboxOf } from "../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
+import { lastingFailures } from "../report/pending.ts";
 import { doneInWords } from "../report/step-words.ts";
 import type { Growth } from "./counts.ts";
 import type { ClockReading, Stand } from "./policy/decisions.ts";
@@ -113,7 +113,7 @@ export function afterFailedScan(state: AgentState, reason: string, at: Date): Ch
  * Pods fail to start or stop, and no finding explains it yet: the verdict is degraded, or unknown while Status hangs.
  */
 function isBlocked(report: NodeReport | undefined): boolean {
-  return report?.findings.length === 0 && report.pending?.some(isFailing) === true;
+  return report?.findings.length === 0 && lastingFailures(report).length > 0;
 }
 
 /** A healthy node at the agent's start is not a change. */

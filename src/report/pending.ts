@@ -1,4 +1,4 @@
-import type { Pending, PodCreation, WaitsFor } from "../evidence/pending.ts";
+import { isFailing, type Pending, type PodCreation, type WaitsFor } from "../evidence/pending.ts";
 import { durationInWords, printable } from "../host/text.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 
@@ -37,6 +37,26 @@ export function reportedCreation({ able, lastSuccess, lastFailure, blockedPods }
 
 function reportedFailure({ at, pod, ...rest }: NonNullable<PodCreation["lastFailure"]>) {
   return { ...rest, at: at?.toISOString(), pod };
+}
+
+/** While a node starts, the first attempt of many pods fails because the pod network is not up yet. */
+const START_MS = 180_000;
+/** Kubelet has tried again several times. */
+const RETRIED_MS = 60_000;
+
+/** What fails and does not only fail once because the node has just booted. */
+export function lastingFailures({
+  pending = [],
+  boot,
+  observedAt,
+}: Pick<NodeReport, "pending" | "boot" | "observedAt">): readonly ReportedPending[] {
+  const failing = pending.filter(isFailing);
+  const now = Date.parse(observedAt);
+  const isStarting = now - Date.parse(boot.startedAt) < START_MS;
+  if (!isStarting) return failing;
+  return failing.filter(
+    ({ reason, since }) => reason === "runtime-status-hanging" || now - Date.parse(since) >= RETRIED_MS,
+  );
 }
 
 /** By reason and pod, because the runtime's list has no stable order. */

@@ -1,7 +1,7 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedFinding, ReportedPending } from "../../report/node-report.ts";
-import { podWords } from "../../report/pending.ts";
+import { lastingFailures, podWords } from "../../report/pending.ts";
 import { count } from "../../report/words.ts";
 import type { AgentState, ScanState, Sighting } from "../state/state.ts";
 
@@ -44,9 +44,10 @@ function assess(state: AgentState, { endedAtMs, report }: ScanState, nowMs: numb
   if (nowMs - endedAtMs > OVERDUE_MS)
     return { status: "Unknown", reason: "ScanOverdue", message: "No scan of this node has finished for ten minutes" };
   if (state.sightings.length > 0) return { status: "True", reason: badReason(state), message: badMessage(state) };
-  const { verdict, problems, pending = [] } = report;
+  const { verdict, problems } = report;
   // A hung Status makes the verdict unknown, but blocked pods are known.
-  if (pending.some(isFailing)) return { status: "True", reason: "PodsBlocked", message: degradedMessage(report) };
+  if (lastingFailures(report).length > 0)
+    return { status: "True", reason: "PodsBlocked", message: degradedMessage(report) };
   if (verdict === "unknown") {
     const [first] = problems;
     const why = first === undefined ? "" : `: ${first.source}: ${first.problem}`;

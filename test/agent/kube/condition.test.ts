@@ -117,6 +117,19 @@ describe("condition", () => {
     });
   });
 
+  test.each([
+    ["a first failed attempt while the node starts is no blocked pod", 120, 33, "False"],
+    ["one that lasts is, also while the node starts", 120, 60, "True"],
+    ["a first one is, later", 180, 33, "True"],
+  ])("%s", (_, upSeconds, failingSeconds, status) => {
+    const ago = (seconds: number) => new Date(Date.UTC(2026, 0, 1) - seconds * 1000).toISOString();
+    const pending = [{ reason: "creation-failing" as const, since: ago(failingSeconds), reported: [] }];
+    const boot = { id: "b", startedAt: ago(upSeconds) };
+    const report = { verdict: "degraded" as const, observedAt: ago(0), boot, pending };
+
+    expect(conditionOf(freshState({ scan: scanOf({ endedAtMs: 0, report }) }), 0)?.status).toBe(status);
+  });
+
   test("is Unknown when no scan has finished for long, whatever the last one found", () => {
     expect(conditionOf(stateWith([{}]), 10 * 60_000)?.status).toBe("True");
     expect(conditionOf(stateWith([{}]), 10 * 60_000 + 1)).toMatchObject({ status: "Unknown", reason: "ScanOverdue" });
