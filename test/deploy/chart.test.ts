@@ -40,7 +40,7 @@ test("chart and image have the version of package.json", () => {
 });
 
 test("the chart grants what deploy/rbac grants, and restricts it to the node by the same policy", () => {
-  const own = objectsIn("deploy/rbac/agent.yaml", "deploy/rbac/healing.yaml", "deploy/rbac/own-node-only.yaml");
+  const own = objectsIn(...["agent", "healing", "own-node-only", "viewer"].map((name) => `deploy/rbac/${name}.yaml`));
   const rights = (objects: readonly KubeObject[]) =>
     objects
       .filter(({ kind }) => /Role$|Policy/.test(kind))

@@ -14,7 +14,8 @@ const fleetFlags = {
   as: text("User to impersonate", "USER"),
   asGroup: list("Groups to impersonate", "GROUP"),
   requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
-  selector: text("Only nodes with these labels", "LABELS"),
+  namespace: text("With why: namespace of the pod (default: that of the context)", "NAMESPACE"),
+  selector: text("With scan: only nodes with these labels", "LABELS"),
   output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
   noHeaders: onOff("Leave the column headings out"),
   verbose: onOff("Verbose output"),
@@ -23,8 +24,8 @@ type FleetFlags = FlagValues<typeof fleetFlags>;
 
 export const fleetCommand = defineCommand({
   flags: fleetFlags,
-  positional: anyArguments("ARG", "With scan: names of nodes (default: all nodes)"),
-  aliases: { l: "selector", o: "output", v: "verbose" },
+  positional: anyArguments("ARG", "With scan: names of nodes (default: all nodes); with why: one pod"),
+  aliases: { l: "selector", n: "namespace", o: "output", v: "verbose" },
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
     if (run === undefined) {
@@ -42,7 +43,10 @@ export const fleetCommand = defineCommand({
 
 type Action = (flags: FleetFlags, args: readonly string[], io: Io) => Promise<ExitCode>;
 
-const ACTIONS: ReadonlyMap<string, Action> = new Map([["scan", runScan]]);
+const ACTIONS: ReadonlyMap<string, Action> = new Map([
+  ["scan", runScan],
+  ["why", runWhy],
+]);
 
 async function runScan(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
   const { exitCodeOf, printableScan, scanSummary } = await import("../../fleet/scan-report.ts");
@@ -57,6 +61,25 @@ async function runScan(flags: FleetFlags, names: readonly string[], io: Io): Pro
   for (const name of fleet.missing) io.stderr(`unghost: there is no node "${name}"\n`);
   if (output.kind === "table" && !noHeaders) io.stderr(`${scanSummary(fleet)}\n`);
   return exitCodeOf(fleet);
+}
+
+async function runWhy(flags: FleetFlags, [target, ...others]: readonly string[], io: Io): Promise<ExitCode> {
+  if (target === undefined || others.length > 0)
+    throw new SettingsError("unghost fleet why needs one pod: [NAMESPACE/]POD");
+  const { readWhyFacts } = await import("../../fleet/why/facts.ts");
+  const { findCause } = await import("../../fleet/why/find-cause.ts");
+  const { printableWhy, whyExitCode } = await import("../../fleet/why/why-report.ts");
+  const { formatOutput } = await import("../../fleet/output.ts");
+  const output = await outputOf(flags);
+  const [given, name = given] = target.includes("/") ? target.split("/") : [undefined, target];
+  if (!name || given === "" || target.split("/").length > 2)
+    throw new SettingsError(`"${target}" is no pod: write NAMESPACE/POD`);
+  const facts = await inCluster(flags, io, ({ api, namespace }) =>
+    readWhyFacts(api, { namespace: given ?? flags.namespace ?? namespace, name }, new Date()),
+  );
+  const cause = findCause(facts);
+  io.stdout(await formatOutput(output, printableWhy(facts, cause, io.columns), flags.noHeaders ?? false));
+  return whyExitCode(cause);
 }
 
 async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {

@@ -46,13 +46,14 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
     group: "Find and heal",
     summary:
       "The whole cluster from an operator's machine, by what the agents report; as a kubectl plugin: kubectl unghost",
-    usage: "scan [NODE]...",
+    usage: "scan [NODE]... | why [NAMESPACE/]POD",
     examples: [
       ["unghost fleet scan", "every node, the worst first"],
       ["kubectl unghost scan -l pool=edge", "nodes with a label"],
+      ["kubectl unghost why shop/web-0", "why a pod does not start, or does not end"],
       ["unghost fleet scan edge-07 -o json", "for scripts"],
     ],
-    exits: `0 all healthy, 1 findings or failures, 2 something is unknown, ${USAGE}`,
+    exits: `0 nothing is wrong, 1 findings or a cause, 2 something is unknown, ${USAGE}`,
   },
   boot: {
     group: "Run unattended",
