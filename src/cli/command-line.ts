@@ -1,3 +1,4 @@
+import { shellWord } from "../host/text.ts";
 import type { CommandLine } from "../report/words.ts";
 import type { Env } from "./settings/read.ts";
 import { kebab } from "./settings/table.ts";
@@ -23,8 +24,4 @@ function flagWords(flag: string, value: FlagValue): readonly string[] {
 /** The agent's image has no shell: who reads this came through kubectl. */
 function place({ POD_NAME: pod, POD_NAMESPACE: namespace }: Env): readonly string[] {
   return pod && namespace ? ["kubectl", "--namespace", namespace, "exec", "-it", pod, "--"] : [];
-}
-
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -36,3 +36,8 @@ export function durationInWords(seconds: number): string {
   if (hours < 48) return minutes % 60 === 0 ? `${hours}h` : `${hours}h${minutes % 60}m`;
   return `${Math.floor(hours / 24)}d`;
 }
+
+/** Quoted, if a shell would read it as something else. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

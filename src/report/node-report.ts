@@ -81,6 +81,8 @@ const FindingSchema = v.object({
   /** The source of `since`; with `boot` it is a minimum. */
   sinceSource: v.optional(v.picklist(SINCE_SOURCES)),
   blockedAddresses: v.optional(v.number()),
+  /** Runs that failed to heal it, by the journal of this node. */
+  failedHeals: v.optional(v.object({ times: v.number(), lastAt: v.string(), reason: v.optional(v.string()) })),
   /**
    * What `unghost heal` would run now, by the same planner, and why; without steps it skips the finding. With -v or
    * targets.

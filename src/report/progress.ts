@@ -5,7 +5,7 @@ import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./output.ts";
 import { hasDoneSteps, shortDone } from "./step-words.ts";
-import { paint, subjectInWords, wrap } from "./words.ts";
+import { paint, subjectInWords, withoutIds, wrap } from "./words.ts";
 
 export interface Progress {
   /** The actions that are about to run: they determine the column widths. */
@@ -45,12 +45,22 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
   const width = screenColumns ?? Number.POSITIVE_INFINITY;
   let table = tableFor([], width);
   let hasReportedWait = false;
+  const reasons = new Map<string, string>();
 
   function print(action: PlannedAction, row: Row, below: string | undefined): void {
     const cells = [subjectOf(action), action.finding.class, row.done, row.time, logsIn(row.logs, table)];
     const style = ink[COLOURS[row.result]];
     write(`${table.row([{ text: row.result, style }, ...cells.map((text) => ({ text: printable(text) }))])}\n`);
     if (below !== undefined) write(`${wrap(`${INDENT}${printable(below)}`, width, INDENT.repeat(2))}\n`);
+  }
+
+  /** A reason that many have is printed once. */
+  function once(action: PlannedAction, reason: string | undefined): string | undefined {
+    if (reason === undefined) return undefined;
+    const same = reasons.get(withoutIds(reason));
+    if (same !== undefined) return `as ${same}`;
+    reasons.set(withoutIds(reason), subjectOf(action));
+    return reason;
   }
 
   return {
@@ -60,7 +70,7 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
     },
     report: ({ action, outcome, reason, undone, logsSavedTo, seconds }) => {
       const done = outcome === "healed" || hasDoneSteps(action, undone) ? shortDone(action, undone) : NONE;
-      print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, reason);
+      print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, once(action, reason));
     },
     waiting: (action) => {
       // If the runtime or kubelet is slow, all of them wait: a line each would double the output.

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import type { Selection } from "../diagnose/select.ts";
 import type { KeptCode } from "../evidence/finding.ts";
 import { isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/text.ts";
+import { printable, shellWord } from "../host/text.ts";
 import {
   type FindingsTable,
   findingDetails,
@@ -24,6 +24,7 @@ import {
   sentence,
   type TextOptions,
   visibleLength,
+  withoutIds,
   wrap,
 } from "./words.ts";
 
@@ -44,7 +45,12 @@ const PLAIN: CommandLine = (name, ...more) => ["unghost", name, ...more].join(" 
 
 /** More findings than this are grouped, because they would fill the screen. */
 const MAX_ROWS = 20;
-const HEAL = { heading: "HEAL", of: ({ treatment }: ReportedFinding) => (treatment.automatic ? "auto" : "manual") };
+const HEAL = { heading: "HEAL", of: healWord };
+
+function healWord({ treatment, failedHeals }: ReportedFinding): string {
+  if (failedHeals !== undefined) return `failed ${failedHeals.times}×`;
+  return treatment.automatic ? "auto" : "manual";
+}
 
 /** The verdict, one line per finding, what was skipped or not read, and the next command. */
 export function renderTable(report: NodeReport, options: TableOptions): string {
@@ -284,10 +290,7 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
     lines.push(
       `${ink.red("NOT ALL HEALED")}  ${healed} healed, ${count(remaining.length, "finding")} left on ${where}`,
     );
-    for (const finding of remaining) {
-      const why = actions.find((action) => action.finding === finding)?.reason;
-      lines.push(wrap(`  ${printable(finding)}${why === undefined ? "" : `: ${printable(why)}`}`, columns, "    "));
-    }
+    lines.push(...causesOf(report, options));
   }
   for (const { expect } of actions)
     if (expect !== undefined) lines.push(wrap(`  ${printable(expect)}`, columns, "    "));
@@ -298,6 +301,35 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   const saved = logs === undefined ? [] : [`Logs: ${printable(dirname(logs))}`];
   lines.push(...inLines(["What was done: unghost history", ...undo, ...saved], columns).map((line) => ink.dim(line)));
   return `${lines.join("\n")}\n`;
+}
+
+/** What is left, once for each cause: ids in an error differ from one sandbox to the next. */
+function causesOf({ actions = [], findings, remaining = [] }: NodeReport, { columns }: TextOptions): readonly string[] {
+  const left = remaining.map((id) => {
+    const { reason, outcome } = actions.find(({ finding }) => finding === id) ?? {};
+    return { id, found: findings.find((finding) => finding.id === id), reason, outcome };
+  });
+  const byCause = Map.groupBy(left, ({ reason = "" }) => withoutIds(reason));
+  return [...byCause].flatMap(([, [first, ...more]]) => {
+    if (first === undefined) return [];
+    const named = [first, ...more].map(({ id, found }) => (found === undefined ? id : nameOf(found)));
+    const shown = named.slice(0, MAX_NAMES).join(", ") + (named.length > MAX_NAMES ? ", …" : "");
+    const many = more.length === 0 ? "" : `${named.length} findings: `;
+    const { times = 0 } = first.found?.failedHeals ?? {};
+    const tries = times > 1 ? ` (failed ${times} times)` : "";
+    const reason = first.reason === undefined ? "" : `: ${printable(first.reason)}`;
+    const line = wrap(`  ${many}${printable(shown)}${tries}${reason}`, columns, "    ");
+    if (first.outcome !== "failed" || first.reason === undefined) return [line];
+    // A command to be pasted is not wrapped.
+    return [line, `    What it means: unghost explain ${shellWord(printable(first.reason))}`];
+  });
+}
+
+const MAX_NAMES = 3;
+
+function nameOf({ id, subject }: ReportedFinding): string {
+  const pod = "pod" in subject ? subject.pod : undefined;
+  return pod === undefined ? id : `${pod.namespace}/${pod.name}`;
 }
 
 /** How many are listed; the rest is counted. */

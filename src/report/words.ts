@@ -54,6 +54,11 @@ export function wrap(text: string, columns: number, indent = ""): string {
   return [...lines, line].join("\n");
 }
 
+/** Equal for the same error about different sandboxes: without the ids in it. */
+export function withoutIds(text: string): string {
+  return text.replaceAll(/[0-9a-f]{8}(?:[0-9a-f]{4,}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/g, "…");
+}
+
 /** In one line if they fit, three spaces apart. A line that is too long breaks before its command. */
 export function inLines(parts: readonly string[], columns: number): readonly string[] {
   const lines: string[] = [];

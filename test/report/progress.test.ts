@@ -139,3 +139,14 @@ healed   10.88.200.1  hostlocal-ip-leak
     expect(written.match(/^waiting/gm)).toHaveLength(1);
   });
 });
+
+test("a reason that several findings share is printed once", () => {
+  const failed = { outcome: "failed", seconds: 0.1 } as const;
+
+  const lines = shown([
+    { ...failed, reason: `sandbox "${"a".repeat(64)}": no socket` },
+    { ...failed, reason: `sandbox "${"b".repeat(64)}": no socket` },
+  ]).split("\n");
+
+  expect([lines[2], lines[4]]).toEqual([`  sandbox "${"a".repeat(64)}": no socket`, "  as shop/web-10"]);
+});

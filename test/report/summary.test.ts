@@ -43,6 +43,31 @@ describe("heal summary", () => {
     expect(renderSummary(report, OPTIONS)).toMatch(headline);
   });
 
+  test("names each cause once, how often it failed, and what explains it", () => {
+    const failed = (id: string) => ({
+      finding: `del-fails/${id}`,
+      action: "stop-sandbox",
+      outcome: "failed" as const,
+      reason: `failed to destroy network for sandbox "${id.repeat(64)}": plugin's socket is gone`,
+      seconds: 0.1,
+    });
+    const report: NodeReport = {
+      ...HEALTHY,
+      verdict: "ghosts",
+      findings: ["a", "b", "c", "d"].map((id) => leftPod(id)),
+      actions: [...["a", "b", "c", "d"].map(failed), REFUSED],
+      remaining: [...["a", "b", "c", "d"].map((id) => `del-fails/${id}`), REFUSED.finding],
+    };
+
+    const lines = renderSummary(report, { ...OPTIONS, columns: 300 }).split("\n");
+
+    expect(lines.slice(1, 4)).toEqual([
+      `  4 findings: shop/a, shop/b, shop/c, … (failed 2 times): failed to destroy network for sandbox "${"a".repeat(64)}": plugin's socket is gone`,
+      String.raw`    What it means: unghost explain 'failed to destroy network for sandbox "${"a".repeat(64)}": plugin'\''s socket is gone'`,
+      "  dead-after-crash/b: it is Ready",
+    ]);
+  });
+
   test("offers undo only when something can be put back", () => {
     const [action] = HEALED.actions ?? [];
     if (action === undefined) throw new Error("one was made");
@@ -68,3 +93,17 @@ describe("heal summary", () => {
     expect(renderSummary(HEALED, OPTIONS)).not.toContain("Could not read");
   });
 });
+
+function leftPod(name: string): NodeReport["findings"][number] {
+  return {
+    id: `del-fails/${name}`,
+    class: "del-fails",
+    severity: "critical",
+    subject: { type: "sandbox", sandboxId: name.repeat(64), pod: { namespace: "shop", name, uid: "u", attempt: 0 } },
+    summary: "",
+    evidence: [],
+    blocks: [],
+    treatment: { automatic: true, reversible: false, steps: [] },
+    failedHeals: { times: 2, lastAt: "2024-01-31T10:15:30.000Z" },
+  };
+}

@@ -1,3 +1,4 @@
+import { shellWord } from "../../host/text.ts";
 import {
   agentCommand,
   type HookSettings,
@@ -135,8 +136,4 @@ function withKubelets(services: readonly RuntimeService[]): string {
 
 export function shellWords(words: readonly string[]): string {
   return words.map(shellWord).join(" ");
-}
-
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
 }

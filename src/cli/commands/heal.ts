@@ -19,6 +19,7 @@ import { progress } from "../../report/progress.ts";
 import { renderNames, renderSummary, selectedWords } from "../../report/table.ts";
 import { type CommandLine, inLines } from "../../report/words.ts";
 import { commandLine } from "../command-line.ts";
+import { withEarlierFailures } from "../earlier-failures.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { askYesNo, ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { changeSince, readSavedPlan } from "../saved-plan.ts";
@@ -203,7 +204,8 @@ async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io
     return ExitCode.refused;
   }
   if (names) return exitOf(healed.value.diagnosis);
-  const document = withSelection(healingReport(healed.value), selection);
+  const report = await withEarlierFailures(healingReport(healed.value), settings);
+  const document = withSelection(report, selection);
   await print(settings, document, () => renderSummary(document, tableOptions(settings, io)), io);
   return exitOf(healed.value.diagnosis);
 }

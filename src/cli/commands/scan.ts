@@ -1,8 +1,9 @@
+import { existsSync } from "node:fs";
 import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import type { LiveRun } from "../../heal/state/run-lock.ts";
-import { mayBeLocked } from "../../heal/state/state-layout.ts";
+import { mayBeLocked, stateDirLayout } from "../../heal/state/state-layout.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
 import { buildReport } from "../../report/build.ts";
@@ -85,7 +86,8 @@ async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanEx
   const built = buildReport(snapshot, diagnosis);
   const report = snapshot.cri.status === "read" ? withSelection(built, selection) : built;
   if (report.findings.length === 0) return report;
-  const found = withPlans ? (await import("../../report/plan.ts")).withPlan(report, plan) : report;
+  const counted = await withFailures(report, settings);
+  const found = withPlans ? (await import("../../report/plan.ts")).withPlan(counted, plan) : counted;
   // A heal may have started, or ended, while the node was read.
   const beside = beforeScan ?? (await runBeside(settings));
   if (beside === undefined) return found;
@@ -96,6 +98,12 @@ async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanEx
 /** The named targets, and other findings that block the named pods. */
 function withBlocking(diagnosis: Diagnosis): Diagnosis {
   return { ...diagnosis, findings: [...diagnosis.findings, ...(diagnosis.alsoBlocking ?? [])] };
+}
+
+/** Without a journal nothing is loaded. */
+async function withFailures(report: NodeReport, settings: NodeSettings): Promise<NodeReport> {
+  if (!existsSync(stateDirLayout(stateDirOf(settings)).journal)) return report;
+  return await (await import("../earlier-failures.ts")).withEarlierFailures(report, settings);
 }
 
 /** The run that is changing this node, if any. Without one, nothing is loaded. */

@@ -30,7 +30,7 @@ function isWhole({ bytes }: RawLine): boolean {
 }
 
 /** Empty for a line of any other form. */
-function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } {
+export function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } {
   const line = Buffer.from(bytes.buffer, bytes.byteOffset, isCut ? 0 : bytes.length);
   const [, event = "", id = ""] = HEAD.exec(line.toString("latin1", 0, HEAD_BYTES)) ?? [];
   return { event, id };
