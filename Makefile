@@ -72,6 +72,10 @@ crio-test: setup build ## scan, heal and explain on a real CRI-O; ends with "Err
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
 
+.PHONY: guard-test
+guard-test: setup build ## the CNI guard in outages, storms, kills and on full disks; conformance
+	vitest run --project guard
+
 sessions: setup build ## what people see in a terminal, against test/sessions/golden; RECORD=1 records it again
 	vitest run --project sessions $(if $(RECORD),-u)
 

@@ -14,6 +14,7 @@ export default defineConfig({
             "test/lab/**",
             "test/cluster/**",
             "test/multus/**",
+            "test/guarded/**",
             "test/release/**",
             "test/sessions/**",
             "test/site/**",
@@ -71,6 +72,18 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
           include: ["test/site/**/*.test.ts"],
           testTimeout: 180_000,
+        },
+      },
+      {
+        test: {
+          // Started by `make guard-test` alone: storms, outages and kills take their time.
+          name: "guard",
+          sequence: { groupOrder: 2 },
+          include: ["test/guarded/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 900_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
         },
       },
       {

@@ -1,6 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { waitForNetwork } from "../../lab/cni-network.ts";
+import { MULTUS_CONF_FILE } from "../../lab/multus.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { until } from "../../lab/poll.ts";
+import { GUARD_BIN_DIR } from "../../src/guard/home.ts";
 import type { GuardStatus } from "../../src/guard/install/status.ts";
 import { unghostIn } from "./healed-node.ts";
 import { UNGHOST } from "./unghost.ts";
@@ -17,6 +20,13 @@ export async function installGuard(node: LabNode): Promise<void> {
 export async function guardStatus(node: LabNode): Promise<GuardStatus & { readonly code: number | null }> {
   const { stdout, code } = await unghostIn(node, ["cni", "status", "-o", "json"]);
   return { ...(JSON.parse(stdout) as GuardStatus), code };
+}
+
+/** Lets multus search the guard's directory for its delegates: a setting of its own. */
+export async function guardDelegates(node: LabNode): Promise<void> {
+  const conf: object = JSON.parse(readFileSync(node.path(MULTUS_CONF_FILE), "utf8"));
+  await node.writeFile(MULTUS_CONF_FILE, JSON.stringify({ ...conf, binDir: GUARD_BIN_DIR }));
+  await waitForNetwork(node, `"binDir":"${GUARD_BIN_DIR}"`);
 }
 
 export function queued(node: LabNode): readonly string[] {
