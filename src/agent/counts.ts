@@ -21,6 +21,7 @@ export function countsOf({ snapshot, diagnosis }: Pick<Planned, "snapshot" | "di
       ...fileCounts("flannel", valueOr(cni.flannel, []), view),
     ],
     leases: valueOr(cni.hostLocal, []).flatMap((network) => leaseCounts(network, valueOr(cni.results, []), view)),
+    cniQueue: cni.guardQueue?.waiting ?? 0,
     leftoverContainers: counted("leftoverContainers"),
     volumeAttachmentsStuck: counted("volumeAttachmentsStuck"),
   };

@@ -4,6 +4,7 @@ export * from "./chained-plugin-binary-missing.ts";
 export * from "./clock-step-sandbox-attempt-reuse.ts";
 export * from "./cni-cache-files-orphaned.ts";
 export * from "./cni-daemon-socket-down.ts";
+export * from "./cni-del-queued.ts";
 export * from "./cni-lock-wedge.ts";
 export * from "./cni-not-initialized.ts";
 export * from "./cni-setup-errors.ts";

@@ -7,6 +7,7 @@ import { provePath } from "../host/trusted-path.ts";
 import { readAddressStores, readHostLocalDirs } from "./address-stores.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { CORRUPT, isJsonObject, OK, readCniResults, readMultusCache, readScratchDir } from "./cni-files.ts";
+import { readGuardQueue } from "./guard-queue.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
@@ -53,7 +54,8 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
     stores.then(({ dataDirs }) => readHostLocalDirs({ root, signal }, `${cacheDir}/networks`, dataDirs)),
   ]);
   const changed = confChangedAt === undefined ? {} : { confChangedAt };
-  return { ...changed, conf, results, multus, flannel, hostLocal, addressPlugins: plugins };
+  const guardQueue = readGuardQueue(root);
+  return { ...changed, guardQueue, conf, results, multus, flannel, hostLocal, addressPlugins: plugins };
 }
 
 /** `<dir>/<sandbox id>`: the configuration that flannel wrote for its delegate (bridge) on ADD and needs on DEL. */

@@ -155,6 +155,11 @@ export const STATE_METRICS: readonly StateMetric[] = [
         })),
       ),
   }),
+  gauge(
+    "unghost_cni_queue",
+    "DELs that the CNI guard repeats, because their plugin failed.",
+    single(({ scan }) => scan?.counts.cniQueue ?? 0),
+  ),
   counter(
     "unghost_cni_files_synced_total",
     "Files of CNI plugins that the agent synced to disk since its start.",

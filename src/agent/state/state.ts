@@ -95,6 +95,8 @@ export interface ScanState {
 /** Numbers that the report does not carry, taken from the snapshot before it is released. */
 export interface NodeCounts {
   readonly cacheFiles: readonly CacheFileCount[];
+  /** DELs in the queue of the CNI guard. */
+  readonly cniQueue: number;
   readonly leases: readonly LeaseCount[];
   readonly leftoverContainers: number;
   readonly volumeAttachmentsStuck: number;

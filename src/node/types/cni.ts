@@ -25,6 +25,21 @@ export interface CniFacts {
   readonly hostLocal: Source<readonly HostLocalNetwork[]>;
   /** Types of the plugins and IPAM plugins in all network configurations; missing if they were not read. */
   readonly addressPlugins?: readonly string[];
+  /** Missing if nothing waits there, or there is no CNI guard. */
+  readonly guardQueue?: GuardQueue;
+}
+
+/** DELs that failed, and that the CNI guard repeats. */
+export interface GuardQueue {
+  readonly waiting: number;
+  readonly oldest: {
+    readonly sandboxId: string;
+    readonly interface: string;
+    readonly plugin: string;
+    readonly since: Date;
+    /** The plugin's own message. */
+    readonly words: string;
+  };
 }
 
 /** The network configuration that the runtime would use: the first file of the conf directory in lexical order. */

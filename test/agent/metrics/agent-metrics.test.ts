@@ -13,6 +13,7 @@ const CONTRACT = [
   "unghost_circuit_breaker_open",
   "unghost_cni_cache_files",
   "unghost_cni_files_synced_total",
+  "unghost_cni_queue",
   "unghost_cni_sync_seconds_bucket",
   "unghost_cni_sync_seconds_count",
   "unghost_cni_sync_seconds_sum",
@@ -155,6 +156,7 @@ describe("metrics from the state", () => {
       counts: {
         ...NO_COUNTS,
         cacheFiles: [{ kind: "multus", state: "empty", count: 5 }],
+        cniQueue: 2,
         leftoverContainers: 3,
         volumeAttachmentsStuck: 1,
       },
@@ -169,6 +171,7 @@ describe("metrics from the state", () => {
     expect(seen.get('unghost_sandboxes{state="not_ready"}')).toBe(2);
     expect(seen.get('unghost_cni_cache_files{kind="multus",state="empty"}')).toBe(5);
     expect(seen.get('unghost_cni_cache_files{kind="result",state="empty"}')).toBe(0);
+    expect(seen.get("unghost_cni_queue")).toBe(2);
     expect(seen.get("unghost_leftover_containers")).toBe(3);
     expect(seen.get("unghost_volume_attachments_stuck")).toBe(1);
     expect(seen.get("unghost_circuit_breaker_open")).toBe(1);
