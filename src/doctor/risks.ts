@@ -1,4 +1,5 @@
 import { compareVersions, outOfSupport, parseVersion } from "../evidence/versions.ts";
+import { CNI_GUARD_BIN_DIR } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
 import { entriesIn } from "../host/safe-fs.ts";
@@ -51,12 +52,19 @@ export function binDirRisk(
   if (name !== "containerd" || version === undefined) return [];
   return files.flatMap(({ file, single, list }) => {
     if (single === undefined || single === DEFAULT_BIN_DIR || list.length > 0) return [];
+    const isGuards = single === CNI_GUARD_BIN_DIR;
     const isLater = compareVersions(version, LIST_ONLY_SINCE) < 0;
     const detail = isLater
       ? `${file} sets bin_dir = "${single}", which containerd 2.4 no longer reads: after that upgrade the node finds no CNI plugin`
       : `${file} sets bin_dir = "${single}", which containerd ${text} does not read: plugins are searched in ${DEFAULT_BIN_DIR}`;
     const when = compareVersions(version, LIST_SINCE) < 0 ? "With the upgrade to 2.1 or later" : "Now";
-    return [{ id: "containerd bin_dir", detail, end: `${when}, in the same section: bin_dirs = ["${single}"]` }];
+    return [
+      {
+        id: "containerd bin_dir",
+        detail,
+        end: isGuards ? `${when}: unghost cni install` : `${when}, in the same section: bin_dirs = ["${single}"]`,
+      },
+    ];
   });
 }
 

@@ -5,6 +5,7 @@ import { openStore } from "../../agent/state/store.ts";
 import { readTimeline } from "../../agent/state/timeline.ts";
 import { acquireAgentLock } from "../../heal/state/run-lock.ts";
 import { describeError } from "../../host/source.ts";
+import { keepGuardBeside } from "../guard-beside.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { watchConfigFile } from "../settings/file.ts";
@@ -66,6 +67,8 @@ async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<E
     reload().catch((error: unknown) => log.error({ reason: describeError(error) }, "configuration not read"));
   };
 
+  const mayAct = (): boolean => [...policy.classes.values()].some(({ mode }) => mode === "heal");
+  const guard = keepGuardBeside({ hostRoot: settings.hostRoot, log, mayAct });
   process.on("SIGHUP", onReload);
   const stopWatching = watchConfigFile(configPath(flags, io.env), onReload);
   try {
@@ -85,6 +88,7 @@ async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<E
     log.info("agent ended");
     return ExitCode.ok;
   } finally {
+    guard.stop();
     stopWatching();
     process.off("SIGHUP", onReload);
     interruption.dispose();

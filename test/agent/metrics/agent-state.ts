@@ -13,8 +13,13 @@ export function freshState(parts: Partial<AgentState> = {}): AgentState {
   return { ...initialState("node", "1.2.3", []), startedAt: new Date("2026-03-01T12:00:00Z"), runs: [], ...parts };
 }
 
-export const NO_COUNTS: NodeCounts = { cacheFiles: [],
-  cniQueue: 0, leases: [], leftoverContainers: 0, volumeAttachmentsStuck: 0 };
+export const NO_COUNTS: NodeCounts = {
+  cacheFiles: [],
+  cniQueue: 0,
+  leases: [],
+  leftoverContainers: 0,
+  volumeAttachmentsStuck: 0,
+};
 
 interface ScanParts extends Partial<Omit<ScanState, "report">> {
   readonly report?: Partial<NodeReport>;
