@@ -82,6 +82,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
   },
   {
     story: "test/cluster/csi-chain.test.ts",
+    tests: "three ghosts at once",
+    broken: "a pod that crashed without the driver is never restarted",
+    edits: [{ file: "src/heal/steps/pods.ts", from: "if (!isStuck)", to: "if (step.uid !== undefined)" }],
+  },
+  {
+    story: "test/cluster/csi-chain.test.ts",
     tests: "agent at power-on",
     broken: "torn CNI results are not seen",
     edits: [tornResultsUnseen],
@@ -120,6 +126,16 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         to: "  return attached && deletedAt !== undefined;",
       },
     ],
+  },
+  {
+    story: "test/cluster/volume-situations.test.ts",
+    broken: "volumes that only another node has are not searched",
+    edits: [{ file: "src/kube/unattached-volumes.ts", from: "waiting.size === 0 ?", to: "waiting.size >= 0 ?" }],
+  },
+  {
+    story: "test/cluster/pods-blocked.test.ts",
+    broken: "there is no event about blocked pods",
+    edits: [{ file: "src/agent/state-changes.ts", from: "(isBlocked(report) &&", to: "(isBlocked(undefined) &&" }],
   },
   {
     story: "test/cluster/thin-multus-power-cut.test.ts",

@@ -1,6 +1,7 @@
 import { type Detected, namedPods } from "../evidence/finding.ts";
 import { isHeldInCluster } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
+import { usersOf } from "../evidence/volumes.ts";
 import { durationInWords } from "../host/text.ts";
 import type { Holder, KnownPod, Snapshot, UnattachedVolume } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
@@ -101,7 +102,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     "force detach",
   ],
   inSnapshot:
-    "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that; or an event reported longer ago than that that another node has the volume (Multi-Attach), and the pod is still Pending. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
+    "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, one whose deletion was asked for longer ago than that, or one of a volume that another node has as well; or a pod of this node has waited that long for a volume that only another node has; or an event reported longer ago than that that another node has the volume (Multi-Attach), and the pod is still Pending. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
   versions: {
     since: "every CSI driver with an external-attacher",
     until: "open",
@@ -187,24 +188,24 @@ function detectUnattached(view: NodeView): readonly Detected[] {
   const { kubernetes, observedAt } = view.snapshot;
   if (kubernetes.source !== "api") return [];
   return (kubernetes.unattached ?? []).flatMap((attachment) => {
-    const since = attachment.deletedAt ?? attachment.createdAt;
-    const ageMs = observedAt.getTime() - since.getTime();
+    const users = usersOf(attachment, kubernetes.pods);
+    const pods = users.filter(({ phase }) => phase === "Pending");
+    const ageMs = observedAt.getTime() - stuckSince(attachment, pods).getTime();
     // An invalid time is no evidence of how long it has waited.
     if (!(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
-    const users = podsOf(attachment, kubernetes.pods);
-    const pods = users.filter(({ phase }) => phase === "Pending");
     const isHeld = users.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
     const facts = [
       statusOf(attachment),
       ...(attachment.inUse && attachment.deletedAt !== undefined ? ["kubelet reports it in use on this node"] : []),
       ...attachment.holders.map(holderInWords),
       attacherInWords(attachment, observedAt),
+      ...controllerInWords(attachment, observedAt),
       ...attachment.unknown,
       ...(isHeld ? ["one of its pods is opted out by unghost.dev/ignore"] : []),
     ];
     return [
       {
-        severity: pods.length > 0 ? "critical" : "warning",
+        severity: pods.length > 0 || isDoubled(attachment) ? "critical" : "warning",
         subject: { type: "volume-attachment", name: attachment.name },
         summary: summaryOf(attachment, ageMs),
         evidence: facts.map((fact) => ({ source: "kubernetes", fact })),
@@ -212,18 +213,31 @@ function detectUnattached(view: NodeView): readonly Detected[] {
         blockedPods: namedPods(pods),
         untreatable: isHeld
           ? "a pod that uses it is opted out by unghost.dev/ignore"
-          : adviceOn(attachment, observedAt),
+          : adviceOn(attachment, users, observedAt),
       } satisfies Detected,
     ];
   });
 }
 
-function podsOf({ claim }: UnattachedVolume, pods: readonly KnownPod[]): readonly KnownPod[] {
-  if (claim === undefined) return [];
-  return pods.filter(({ namespace, claims }) => namespace === claim.namespace && claims?.includes(claim.name));
+/** An attachment of another node is as it should be: what counts is how long the pod has waited. */
+function stuckSince({ awaited, deletedAt, createdAt }: UnattachedVolume, waiting: readonly KnownPod[]): Date {
+  if (awaited !== true) return deletedAt ?? createdAt;
+  const times = waiting.flatMap(({ waitingSince }) => (waitingSince === undefined ? [] : [waitingSince.getTime()]));
+  return new Date(times.length === 0 ? Number.NaN : Math.min(...times));
 }
 
-function summaryOf({ volume = "a volume", deletedAt, attached }: UnattachedVolume, ageMs: number): string {
+/** Attached here and elsewhere at the same time, and neither is being detached. */
+function isDoubled({ attached, deletedAt, awaited, holders }: UnattachedVolume): boolean {
+  return attached && deletedAt === undefined && awaited !== true && holders.some(({ deleting }) => !deleting);
+}
+
+function summaryOf(attachment: UnattachedVolume, ageMs: number): string {
+  const { volume = "a volume", deletedAt, attached, awaited, holders } = attachment;
+  const [holder] = holders;
+  if (awaited === true && holder !== undefined)
+    return `${volume} is attached to ${holder.node}${stateInWords(holder)}, and the pod that needs it here has waited for ${inWords(ageMs)}`;
+  if (isDoubled(attachment) && holder !== undefined)
+    return `${volume} is attached to this node and to ${holder.node} at once`;
   if (deletedAt === undefined) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
   const what = attached ? "is still attached to this node" : "is not attached to this node";
   return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
@@ -235,14 +249,26 @@ function statusOf({ attacher, attached, error, deletedAt, finalizers }: Unattach
   return `attached: ${attached} by ${attacher}; ${status}${ending}`;
 }
 
-function holderInWords({ node, deleting, state }: Holder): string {
+function holderInWords(holder: Holder): string {
+  const { node, deleting, state, pods } = holder;
+  const use = state?.kind === "there" && state.inUse ? ", where kubelet reports it in use" : "";
+  const users = pods === undefined ? "" : pods.length === 0 ? ", and no pod there uses it" : `, by ${pods.join(", ")}`;
   const asked = deleting ? ", and its attachment there is being deleted" : "";
-  const attached = `the same volume is attached to ${node}`;
-  if (state === undefined) return `${attached}${asked}`;
-  if (state.kind === "gone") return `${attached}, which is gone from the cluster${asked}`;
-  const { ready, cordoned, inUse } = state;
-  const use = inUse ? ", where kubelet reports it in use" : "";
-  return `${attached}, which is ${ready ? "Ready" : "not Ready"}${cordoned ? " and cordoned" : ""}${use}${asked}`;
+  return `the same volume is attached to ${node}${stateInWords(holder)}${use}${users}${asked}`;
+}
+
+function stateInWords({ state }: Holder): string {
+  if (state === undefined) return "";
+  if (state.kind === "gone") return ", which is gone from the cluster";
+  return `, which is ${state.ready ? "Ready" : "not Ready"}${state.cordoned ? " and cordoned" : ""}`;
+}
+
+/** Only if it is known: kube-controller-manager without leader election holds no lease. */
+function controllerInWords({ controllerLease: lease }: UnattachedVolume, now: Date): readonly string[] {
+  if (lease === undefined || !isSilent(lease, now)) return [];
+  return [
+    `kube-controller-manager is silent: ${lease.holder} last renewed its lease ${inWords(quietMs(lease, now))} ago`,
+  ];
 }
 
 /** Clocks of two machines differ, and a renewal may be late once. */
@@ -268,30 +294,58 @@ function quietMs({ renewedAt }: Lease, now: Date): number {
   return now.getTime() - renewedAt.getTime();
 }
 
+const ALREADY_ATTACHED = /already (?:been )?attached|is attached to|currently attached|in use/i;
+
 /** What will happen, or what is to be done: unghost changes no object of the cluster's storage. */
-function adviceOn({ attacher, lease, error, deletedAt, finalizers, holders }: UnattachedVolume, now: Date): string {
+function adviceOn(attachment: UnattachedVolume, users: readonly KnownPod[], now: Date): string {
+  const { attacher, lease, error, deletedAt, finalizers, holders, inUse } = attachment;
   const [holder] = holders;
-  if (deletedAt === undefined && holder !== undefined) return adviceOnHolder(holder);
-  if (lease !== undefined && isSilent(lease, now))
-    return `the attacher ${attacher} is silent: check its pod (${lease.holder}); it continues once that runs`;
+  const isAttacherSilent = lease !== undefined && isSilent(lease, now);
+  const repairAttacher = `the attacher ${attacher} is silent: check its pod (${lease?.holder}); it continues once that runs`;
+  if (deletedAt === undefined && holder !== undefined) {
+    if (holder.deleting && isAttacherSilent)
+      return `it must be detached from ${holder.node} first, and ${repairAttacher}`;
+    return isDoubled(attachment) ? adviceOnDoubled(holder) : adviceOnHolder(holder, attachment, now);
+  }
+  if (isAttacherSilent) return repairAttacher;
   if (deletedAt !== undefined) {
     const waitsFor = finalizers.join(", ") || "the API server";
     return `it is deleted already and waits for ${waitsFor}: get the attacher ${attacher} to work`;
   }
   const why = error === undefined ? "" : ` (${error})`;
+  if (inUse && users.some(({ phase }) => phase === "Running"))
+    return `the storage has it attached here, and its pods run: only its status is wrong${why}. Leave it, and see what the attacher ${attacher} logs`;
+  if (error !== undefined && ALREADY_ATTACHED.test(error))
+    return `manual: the storage has it attached already${why}. See in the storage where, and what the attacher ${attacher} logs; it keeps trying`;
+  if (lease === undefined && error === undefined && !finalizers.some((one) => one.startsWith("external-attacher/")))
+    return `no attacher has taken it up: check that the controller of the driver ${attacher} runs, with its csi-attacher`;
   return `manual: see what the attacher ${attacher} logs${why}; it keeps trying`;
 }
 
-function adviceOnHolder({ node, deleting, state }: Holder): string {
+function adviceOnDoubled({ node, pods }: Holder): string {
+  const there = pods === undefined || pods.length === 0 ? "" : ` (${pods.join(", ")})`;
+  return `end the pods that use it on this node or on ${node}${there}: the attach/detach controller then detaches it there. Delete neither attachment: writes of both nodes destroy the file system`;
+}
+
+function adviceOnHolder(
+  { node, deleting, state, pods }: Holder,
+  { controllerLease }: UnattachedVolume,
+  now: Date,
+): string {
   const first = `it must be detached from ${node} first`;
   if (deleting) return `${first}, which is asked for: see what the attacher logs`;
+  if (controllerLease !== undefined && isSilent(controllerLease, now))
+    return `${first}, and kube-controller-manager, which asks for that, is silent: check its pod (${controllerLease.holder})`;
   if (state === undefined) return `${first}: see kubectl describe node ${node}`;
   const forced = "the attach/detach controller does that by force six minutes after the pods there are deleted";
-  if (state.kind === "gone") return `${first}, which is gone: ${forced}`;
+  const left = pods === undefined || pods.length === 0 ? "" : ` (there are: ${pods.join(", ")})`;
+  if (state.kind === "gone") return `${first}, which is gone: ${forced}${left}`;
   if (!state.ready)
-    return `${first}, which is not Ready: ${forced}; or at once with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which destroys data unless ${node} is powered off for certain`;
+    return `${first}, which is not Ready: ${forced}${left}; or at once with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which destroys data unless ${node} is powered off for certain`;
+  if (state.inUse && pods?.length === 0)
+    return `${first}, where kubelet reports it in use and no pod uses it any more: a pod was deleted by force there, or kubelet still unmounts it. See on ${node} whether a container of it still runs, and what kubelet logs`;
   if (state.inUse)
-    return `${first}, where it is in use: end the pods there${state.cordoned ? " (drain the node)" : ""}`;
+    return `${first}, where it is in use${pods === undefined ? "" : ` by ${pods.join(", ")}`}: end the pods there${state.cordoned ? " (drain the node)" : ""}`;
   return `${first}, where it is not in use: see what kube-controller-manager logs`;
 }
 

@@ -90,7 +90,9 @@ function affectedBy(
 ): Pick<Chain, "attachments" | "crashing" | "down" | "waiting" | "events"> {
   const drivers = sockets.map(({ driver }) => driver);
   const others = kubernetes.pods.filter(({ uid }) => uid !== plugin.uid);
-  const unattached = (kubernetes.unattached ?? []).filter(({ attacher }) => drivers.includes(attacher));
+  const unattached = (kubernetes.unattached ?? []).filter(
+    ({ attacher, awaited }) => drivers.includes(attacher) && awaited !== true,
+  );
   const events = (kubernetes.events ?? []).filter((event) => isAboutVolumes(event) && names(event, drivers));
   const mounts = (pod: KnownPod, claim: UnattachedVolume["claim"]): boolean =>
     claim !== undefined && claim.namespace === pod.namespace && pod.claims?.includes(claim.name) === true;

@@ -11,13 +11,14 @@ import {
   reportsOfAttempt,
 } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
+import { isDead, usersOf } from "../evidence/volumes.ts";
 import { valueOr } from "../host/source.ts";
 import { isSamePod, type NamedPod } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 
 /** What is in flight and not a finding; `explained` are the sandboxes that a finding already covers. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {
-  const creations = pendingCreations(view);
+  const creations = [...heldByVolumes(view), ...pendingCreations(view)];
   const removals = pendingRemovals(view);
   const failing = failingCreations(view, [...creations, ...removals]);
   return [...hangingStatus(view), ...creations, ...removals, ...failing].filter(
@@ -49,6 +50,26 @@ function hangingStatus(view: NodeView): readonly Pending[] {
       becomesFindingAt: new Date(since.getTime() + graceMs),
     },
   ];
+}
+
+/** Not yet a finding: the controller detaches a volume from a dead node after some minutes. */
+function heldByVolumes({ snapshot: { kubernetes, observedAt }, policy }: NodeView): readonly Pending[] {
+  if (kubernetes.source !== "api") return [];
+  return (kubernetes.unattached ?? []).flatMap((attachment) => {
+    const dead = attachment.holders.find(isDead);
+    if (dead === undefined) return [];
+    const what = dead.state?.kind === "gone" ? "is gone" : "is not Ready";
+    const message = `${attachment.volume ?? "it"} is attached to ${dead.node}, which ${what}`;
+    return usersOf(attachment, kubernetes.pods).flatMap(({ namespace = "", name = "", uid, phase, waitingSince }) => {
+      const since = waitingSince ?? observedAt;
+      const becomesFindingAt = new Date(since.getTime() + policy.volumeAttachmentAgeMs);
+      if (phase !== "Pending" || becomesFindingAt <= observedAt) return [];
+      const waitsFor = { kind: "volume", message } as const;
+      return [
+        { reason: "creation-held", pod: { namespace, name, uid }, since, waitsFor, reported: [], becomesFindingAt },
+      ];
+    });
+  });
 }
 
 /**

@@ -49,7 +49,8 @@ export function podCreationOn(
   const last = { ...lastSuccess(view), ...lastFailed(view) };
   const blocked = pending.filter((one) => isFailing(one) && isCreation(one) && one.pod);
   return {
-    able: isAble(view, { blocked, findings, last }),
+    // A volume is no trouble of this node's.
+    able: isAble(view, { blocked: blocked.filter(({ reason }) => reason !== "creation-held"), findings, last }),
     ...last,
     blockedPods: blocked.flatMap(({ pod }) => (pod === undefined || deletionOf(pod, view) !== undefined ? [] : [pod])),
   };

@@ -9,6 +9,7 @@ import type { NamedPod, SandboxId } from "../node/types/ids.ts";
  * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
  * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
  * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
+ * - `creation-held`: the pod waits for a volume that a node has which is gone or not Ready.
  * - `removal-in-flight`: StopPodSandbox runs, and no error about it was reported yet.
  * - `removal-overdue`: StopPodSandbox exceeds kubelet's timeout, whether or not a report of that was read.
  * - `removal-failing`: kubelet's attempts to stop the sandbox fail.
@@ -21,6 +22,7 @@ export const PENDING_REASONS = [
   "creation-retrying",
   "creation-failing",
   "creation-waiting",
+  "creation-held",
   "removal-in-flight",
   "removal-overdue",
   "removal-failing",

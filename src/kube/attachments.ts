@@ -178,7 +178,7 @@ async function readPages(api: Api, node: string, mostPages: number): Promise<Nod
   return { here, elsewhere, total: seen, complete: true };
 }
 
-async function getAttachment(api: Api, name: string): Promise<ApiAttachment | undefined> {
+export async function getAttachment(api: Api, name: string): Promise<ApiAttachment | undefined> {
   const path = `${PATH}/${encodeURIComponent(name)}`;
   const attachment = await unlessMissing(getObject(api, path, AttachmentSchema, "VolumeAttachment"));
   return attachment && toAttachment(attachment);

@@ -45,6 +45,8 @@ export interface ApiPod extends PodState {
   readonly ignored: boolean;
   /** Claims that the pod mounts; missing if it mounts none. */
   readonly claims?: readonly string[];
+  /** When a pod with claims that has not started yet was created. */
+  readonly waitingSince?: Date;
 }
 
 export interface ApiNode {
@@ -98,8 +100,8 @@ export interface ApiAttachment {
 }
 
 /**
- * A volume that is not attached to this node although it should be, or not detached although it should be, with what
- * depends on it and who may hold it.
+ * A volume that is not attached to this node although it should be, not detached although it should be, or attached to
+ * two nodes, with what depends on it and who may hold it.
  */
 export interface UnattachedVolume extends ApiAttachment {
   readonly claim?: ClaimName;
@@ -108,7 +110,11 @@ export interface UnattachedVolume extends ApiAttachment {
   /** Other nodes to which the same volume is attached, unless it is made for several. */
   readonly holders: readonly Holder[];
   /** The lease that a running external-attacher renews every few seconds. */
-  readonly lease?: AttacherLease;
+  readonly lease?: Lease;
+  /** The lease of kube-controller-manager, whose attach/detach controller requests and deletes attachments. */
+  readonly controllerLease?: Lease;
+  /** A pod of this node waits for it, and this attachment is that of another node: there is none for this node. */
+  readonly awaited?: true;
   /** What could not be read, and why. */
   readonly unknown: readonly string[];
 }
@@ -123,13 +129,15 @@ export interface Holder {
   readonly node: string;
   /** Its attachment is being deleted. */
   readonly deleting: boolean;
+  /** The pods there that use the volume's claim; missing if they were not read. */
+  readonly pods?: readonly string[];
   /** Missing if the node could not be read. */
   readonly state?:
     | { readonly kind: "gone" }
     | { readonly kind: "there"; readonly ready: boolean; readonly cordoned: boolean; readonly inUse: boolean };
 }
 
-export interface AttacherLease {
+export interface Lease {
   readonly holder: string;
   readonly durationSeconds: number;
   readonly renewedAt: Date;
@@ -186,9 +194,14 @@ export function toApiPod(pod: v.InferOutput<typeof PodSchema>): ApiPod {
     ...(status?.phase ? { phase: status.phase } : {}),
     terminating: Boolean(metadata.deletionTimestamp),
     ignored: isIgnored(metadata),
-    ...(claims.length === 0 ? {} : { claims }),
+    ...(claims.length === 0 ? {} : { claims, waitingSince: waitingSince(pod) }),
     ...podState(pod),
   };
+}
+
+function waitingSince({ metadata, status }: v.InferOutput<typeof PodSchema>): Date | undefined {
+  const { creationTimestamp } = metadata;
+  return status?.phase === "Pending" && creationTimestamp ? new Date(creationTimestamp) : undefined;
 }
 
 export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>): ApiNode {

@@ -22,6 +22,7 @@ import {
   type Following,
   MAX_LOOKUPS,
   mayBePlugins,
+  noAnswers,
   readCsiDrivers,
   readUnattached,
   withPlugins,
@@ -54,7 +55,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         events: (pods: readonly ApiPod[]) => readEvents(api, pods),
         csiDrivers: () => readCsiDrivers(api, name),
       };
-      const following = { most: () => MAX_LOOKUPS, volumes: new Map(), attachments: readOnce };
+      const following = { most: () => MAX_LOOKUPS, volumes: new Map(), attachments: readOnce, answers: noAnswers() };
       const facts = await readFacts(api, standing, { name, isKubelet, hasDeadSandboxes, following });
       return { kind: "answered", facts };
     } finally {
@@ -174,7 +175,9 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
   const ofNode = { name, ...(node instanceof KubeError ? {} : { volumes: node.volumes ?? NO_VOLUMES }) };
-  const unattached = question.isKubelet ? undefined : await orKubeError(readUnattached(api, ofNode, pods, following));
+  const unattached = question.isKubelet
+    ? undefined
+    : await orKubeError(readUnattached(api, ofNode, { pods, events: unlessError(events) ?? [] }, following));
   const unattachedUnread = question.isKubelet
     ? "kubelet's own credentials may not list VolumeAttachments"
     : unattached instanceof KubeError

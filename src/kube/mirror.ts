@@ -5,7 +5,7 @@ import { type NodeAccess, openNode, orFailed, readAll, readFacts, type Standing 
 import { type ApiPod, type ClusterAnswer, IGNORED_NAMESPACES, NODES, PODS, type PodEvent } from "./cluster-facts.ts";
 import { KubeError, orKubeError } from "./errors.ts";
 import { readEvents } from "./events.ts";
-import { type ApiVolume, MAX_LOOKUPS, readCsiDrivers } from "./unattached-volumes.ts";
+import { type ApiVolume, MAX_LOOKUPS, noAnswers, readCsiDrivers } from "./unattached-volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */
@@ -56,6 +56,7 @@ export function openClusterMirror(options: MirrorOptions) {
   let unconfirmed: { readonly error: KubeError; readonly until: number } | undefined;
   let scans = 0;
   const attachments = attachmentReader();
+  const answers = noAnswers();
 
   async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
     await Promise.race([list.started, sleep(ANSWER_MS, undefined, { ref: false })]);
@@ -111,7 +112,7 @@ export function openClusterMirror(options: MirrorOptions) {
     if (!isKubelet) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MAX_VOLUMES) volumes.clear();
     try {
-      const following = { most: budgeted.left, volumes, attachments };
+      const following = { most: budgeted.left, volumes, attachments, answers };
       const question = { name, isKubelet, hasDeadSandboxes, following };
       const facts = await readFacts(budgeted.api, standing(name, hasDeadSandboxes, budgeted), question);
       return { kind: "answered", facts };

@@ -33,6 +33,7 @@ export const PodSchema = v.object({
     ...MetadataSchema.entries,
     namespace: v.string(),
     uid: v.string(),
+    creationTimestamp: v.nullish(v.string()),
     deletionTimestamp: v.nullish(v.string()),
     ownerReferences: v.nullish(v.array(v.object({ kind: v.string(), controller: v.nullish(v.boolean()) }))),
   }),

@@ -75,6 +75,7 @@ const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
   "creation-retrying": "sandbox creation retried after a failure",
   "creation-failing": "sandbox creation fails",
   "creation-waiting": "waits for its sandbox",
+  "creation-held": "waits for its sandbox",
   "removal-in-flight": "sandbox removal in flight",
   "removal-overdue": "sandbox removal runs longer than kubelet waits,",
   "removal-failing": "sandbox removal fails",

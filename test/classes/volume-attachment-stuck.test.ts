@@ -97,6 +97,100 @@ describe("volume-attachment-stuck", () => {
     expect(asked([])).toEqual(["healthy", []]);
   });
 
+  const since = { ...DB, waitingSince: ago(600) };
+  const awaited = { node: "n2", attached: true, awaited: true } as const;
+  const there = (state: { readonly ready?: boolean; readonly inUse?: boolean }, pods?: readonly string[]) => ({
+    holders: [{ node: "n2", deleting: false, state: { ...THERE, ...state }, pods }],
+  });
+  const old = { ...LEASE, renewedAt: ago(900) };
+
+  test.each<readonly [string, Partial<UnattachedVolume>, RegExp, RegExp]>([
+    ["its node is gone", { ...awaited, ...holder({ kind: "gone" }) }, /attached to n2, which is gone/, /by force six/],
+    ["its node is not Ready", { ...awaited, ...there({ ready: false }) }, /n2, which is not Ready/, /out-of-service/],
+    [
+      "its node is back, and its pod runs there",
+      { ...awaited, ...there({ inUse: true }, ["shop/db-1"]) },
+      /attached to n2, which is Ready/,
+      /in use by shop\/db-1: end the pods there/,
+    ],
+    [
+      "its pod was deleted by force there",
+      { ...awaited, ...there({ inUse: true }, []) },
+      /attached to n2, which is Ready/,
+      /no pod uses it any more: a pod was deleted by force there/,
+    ],
+    [
+      "its deletion there waits for an attacher that is silent",
+      { ...awaited, holders: [{ node: "n2", deleting: true, state: THERE }], lease: old },
+      /attached to n2/,
+      /detached from n2 first, and the attacher driver\.example is silent/,
+    ],
+    [
+      "kube-controller-manager is silent",
+      { ...awaited, ...holder({ kind: "gone" }), controllerLease: { ...old, holder: "control-1" } },
+      /which is gone/,
+      /kube-controller-manager, which asks for that, is silent: check its pod \(control-1\)/,
+    ],
+    ["no attacher runs", { lease: undefined }, /not attached to this node/, /no attacher has taken it up/],
+    ["its attacher is silent", { lease: old }, /not attached to this node/, /is silent: check its pod \(ctrl-1\)/],
+    [
+      "the storage has it attached already",
+      { error: "disk is already attached to vm-7" },
+      /not attached to this node/,
+      /the storage has it attached already \(disk is already attached to vm-7\)/,
+    ],
+    [
+      "it is attached to two nodes",
+      { attached: true, ...there({ inUse: true }, ["shop/db-1"]) },
+      /^pvc-1 is attached to this node and to n2 at once$/,
+      /or on n2 \(shop\/db-1\).*Delete neither attachment/,
+    ],
+  ])("the situation is named, with the true next step, and nothing is deleted: %s", (_, volume, summary, advice) => {
+    const seen = scanOf(volume, { pods: [since] });
+    const consented = new Set(["volume-attachment-stuck"]);
+    const plan = planHealing(seen, { ...PATIENT, consented, allDead: true, cap: 10 });
+
+    expect(seen.findings).toMatchObject([{ summary: expect.stringMatching(summary), severity: "critical", cure: [] }]);
+    expect(seen.findings[0]?.blockedPods).toMatchObject([{ namespace: "shop", name: "db-0" }]);
+    expect(plan.actions).toEqual([]);
+    expect(plan.leftAlone).toMatchObject([{ reason: { code: "untreatable", text: expect.stringMatching(advice) } }]);
+  });
+
+  test("a volume that runs here although its status says that it is not attached is left to its attacher", () => {
+    const seen = scanOf({ inUse: true }, { pods: [{ ...DB, phase: "Running" }] });
+
+    expect(seen.findings).toMatchObject([
+      { untreatable: expect.stringMatching(/only its status is wrong/), blocks: [] },
+    ]);
+  });
+
+  test.each([
+    ["is gone", { kind: "gone" }, "degraded"],
+    ["is not Ready", { ...THERE, ready: false }, "degraded"],
+    ["is Ready", THERE, "healthy"],
+  ] satisfies readonly (readonly [string, Holder["state"], string])[])(
+    "a pod that waits for a volume of a node that %s: before it is a finding the node is %s",
+    (_, state, verdict) => {
+      const waiting = { ...DB, waitingSince: ago(60) };
+      const { findings, pending, podCreation, ...seen } = scanOf({ ...awaited, ...holder(state) }, { pods: [waiting] });
+
+      expect([seen.verdict, findings]).toEqual([verdict, []]);
+      expect(pending).toMatchObject(
+        verdict === "healthy"
+          ? []
+          : [
+              {
+                reason: "creation-held",
+                pod: { name: "db-0" },
+                waitsFor: { kind: "volume" },
+                becomesFindingAt: ago(-240),
+              },
+            ],
+      );
+      expect(podCreation.able).toBe("yes");
+    },
+  );
+
   test("the age limit is configurable", () => {
     expect(scanOf({ createdAt: ago(60) }, {}, { ...PATIENT, volumeAttachmentAgeMs: 30_000 }).findings).toHaveLength(1);
     expect(scanOf({}, {}, { ...PATIENT, volumeAttachmentAgeMs: 3_600_000 }).findings).toEqual([]);

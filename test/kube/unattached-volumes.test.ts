@@ -119,6 +119,45 @@ describe("volumes that a node waits for", () => {
     expect((await rig.askFacts()).unattached).toHaveLength(1);
   });
 
+  test("that only another node has are those that a pod here waits for, with the pods that use them there", async () => {
+    const name = attachmentName({ driver: DRIVER, handle: HANDLE }, "n2");
+    const elsewhere = attachmentObject({ name, node: "n2", status: { attached: true } });
+    const others = attachmentObject({ name: "csi-9", node: "n2", volume: "pv-other", status: { attached: true } });
+    const user = podObject({ name: "db-1", uid: "u2", node: "n2" });
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    const claim = { namespace: "default", name: "another" };
+    await rig.serve({
+      ...withVolumes([others, elsewhere]),
+      [`${VOLUMES}/pv-other`]: () => ({ body: volumeObject(claim) }),
+      [`${ATTACHMENTS}/${name}`]: () => ({ body: elsewhere }),
+      "/api/v1/nodes/n2": () => ({ body: nodeObject("n2") }),
+      "/api/v1/namespaces/default/pods": () => ({ body: listOf([{ ...user, spec: { ...user.spec, volumes } }]) }),
+    });
+
+    expect((await rig.askFacts()).unattached).toEqual([
+      expect.objectContaining({
+        name,
+        node: "n2",
+        awaited: true,
+        claim: { namespace: "default", name: "data" },
+        holders: [expect.objectContaining({ node: "n2", deleting: false, pods: ["default/db-1"] })],
+      }),
+    ]);
+  });
+
+  test("that are attached here and elsewhere are followed, unless they are made for several nodes", async () => {
+    const items = ["n1", "n2"].map((node) =>
+      attachmentObject({ name: `csi-${node}`, node, status: { attached: true } }),
+    );
+    await rig.serve(withVolumes(items, "Running"));
+    expect((await rig.askFacts()).unattached?.map(({ name }) => name)).toEqual(["csi-n1"]);
+
+    const volume = volumeObject();
+    const shared = { ...volume, spec: { ...volume.spec, accessModes: ["ReadWriteMany"] } };
+    await rig.serve({ ...withVolumes(items, "Running"), [`${VOLUMES}/${VOLUME}`]: () => ({ body: shared }) });
+    expect((await rig.askFacts()).unattached).toEqual([]);
+  });
+
   test("that are attached and whose deletion hangs are read without a waiting pod", async () => {
     const deleted = attachmentObject({ deletionTimestamp: "2026-11-15T03:25:00Z", status: { attached: true } });
     await rig.serve(withVolumes([deleted, attachmentObject({ name: "csi-2", status: { attached: true } })], "Running"));
