@@ -1,10 +1,11 @@
 import type { Candidate } from "../evidence/candidates.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
-import { cniContext, runtimeReports } from "../evidence/runtime-reports.ts";
+import { runtimeReports } from "../evidence/reports.ts";
 import { heldUpInWords, incompleteSandboxes } from "../evidence/sandbox-creations.ts";
 import { type UnknownId, unknownIds } from "../evidence/unknown-ids.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import { cniContext } from "../logs/context.ts";
 import type { CniConfig } from "../node/types/cni.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 

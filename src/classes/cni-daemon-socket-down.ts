@@ -1,11 +1,11 @@
 import { affectedPods } from "../evidence/affected-pods.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { type CallReport, callReports, failingRemovals, isFresh, isTimeout, podOfCall } from "../evidence/reports.ts";
-import { cniContext } from "../evidence/runtime-reports.ts";
 import { isThrottled } from "../evidence/throttling.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
+import { cniContext } from "../logs/context.ts";
 import type { CniDaemon } from "../node/types/cni.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";

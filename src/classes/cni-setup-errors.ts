@@ -1,4 +1,4 @@
-import { cniContext } from "../evidence/runtime-reports.ts";
+import { cniContext } from "../logs/context.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const staleCniConfFirst: ClassDefinition = {

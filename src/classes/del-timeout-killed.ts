@@ -1,11 +1,11 @@
 import type { Detected } from "../evidence/finding.ts";
 import { oldestOfEachSandbox } from "../evidence/locks.ts";
-import { cniContext, runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import { hungProcess } from "../evidence/step.ts";
 import { recordsComeFirst } from "../evidence/unknown-ids.ts";
 import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
+import { cniContext, runtimeUnreachable } from "../logs/context.ts";
 import type { PluginOrigin, PluginProcess } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 

@@ -2,7 +2,7 @@ import type { Candidate } from "../evidence/candidates.ts";
 import { failsWithoutResult, isOfEarlierNetwork, networkReleased, wasNeverCreated } from "../evidence/ending.ts";
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
-import { runtimeReports } from "../evidence/runtime-reports.ts";
+import { runtimeReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import { multusVariant } from "../evidence/versions.ts";
 import type { NodeView } from "../evidence/view.ts";
@@ -129,7 +129,7 @@ function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
     (report) =>
       report.kind !== "config-rejected" &&
       report.sandboxId === id &&
-      (report.kind === "network-released" || report.operation !== "run"),
+      (report.kind === "network-released" || report.operation !== "create-sandbox"),
   );
   return newest?.kind === "failed";
 }

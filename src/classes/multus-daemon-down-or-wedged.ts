@@ -9,13 +9,13 @@ import {
   podOfCall,
   podsWaitingForNetwork,
 } from "../evidence/reports.ts";
-import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import type { Step } from "../evidence/step.ts";
 import { isThrottled } from "../evidence/throttling.ts";
 import { MULTUS } from "../evidence/versions.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
+import { runtimeUnreachable } from "../logs/context.ts";
 import type { MultusDaemon } from "../node/types/cni.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";

@@ -1,11 +1,11 @@
 import type { Candidate } from "../evidence/candidates.ts";
 import { failsWithoutResult, networkReleased } from "../evidence/ending.ts";
 import type { Detected } from "../evidence/finding.ts";
-import { cniContext } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import { MULTUS, multusVariant } from "../evidence/versions.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import { cniContext } from "../logs/context.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const multusLossyConflist: ClassDefinition = {

@@ -1,8 +1,8 @@
 import { isOptedOut } from "../evidence/candidates.ts";
 import type { Detected } from "../evidence/finding.ts";
-import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import { runtimeUnreachable } from "../logs/context.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const netnsBusy: ClassDefinition = {

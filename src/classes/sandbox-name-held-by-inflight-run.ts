@@ -1,10 +1,10 @@
 import type { Detected, Evidence } from "../evidence/finding.ts";
 import { isHeldInCluster } from "../evidence/pod-presence.ts";
-import { runtimeUnreachable } from "../evidence/runtime-reports.ts";
 import { type Creation, creationsUnderWay, isCreationDue } from "../evidence/sandbox-creations.ts";
 import { hungProcess, type Step } from "../evidence/step.ts";
 import { isRecorded, type NodeView } from "../evidence/view.ts";
 import { durationInWords } from "../host/text.ts";
+import { runtimeUnreachable } from "../logs/context.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
 import type { KnownPod } from "../node/types/snapshot.ts";

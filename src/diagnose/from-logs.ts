@@ -3,13 +3,13 @@ import { classById, classThatAdopts } from "../classes/index.ts";
 import type { Candidate } from "../evidence/candidates.ts";
 import { networkStillHeld, wasNeverCreated } from "../evidence/ending.ts";
 import { type Detected, type Finding, podOf, subjectKey } from "../evidence/finding.ts";
-import { isFresh } from "../evidence/reports.ts";
-import { type FailedOperation, lineTime, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
+import { isFresh, runtimeReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { innermostCause } from "../logs/answer.ts";
+import type { FailedOperation, RuntimeReport } from "../logs/reports.ts";
+import { lineTime } from "../logs/time.ts";
 import type { LogLine, PodEvent } from "../node/types/snapshot.ts";
 import { recogniseLevel } from "./explain/recognise.ts";
 
@@ -58,14 +58,16 @@ function causeNamedIn(report: FailedOperation, view: NodeView): FailureClass | u
 }
 
 function mayBeHere({ needsMultus }: FailureClass, { snapshot: { cni } }: NodeView): boolean {
-  if (needsMultus !== true || cni.conf.status !== "read") return true;
-  return cni.conf.value.multus !== undefined || valueOr(cni.multus, undefined)?.files.length !== 0;
+  if (needsMultus !== true || cni.conf.status !== "read" || cni.multus.status === "failed") return true;
+  const hasCache = cni.multus.status === "read" && cni.multus.value.files.length > 0;
+  return cni.conf.value.multus !== undefined || hasCache;
 }
 
 /** A removal that fails now, with an error that no class has: an old one may have been repaired since. */
 function isUnknownFailure(report: FailedOperation, view: NodeView): boolean {
   const { operation, line } = report;
-  if (operation === "run" || !isFresh({ at: lineTime(line.text, view.snapshot.observedAt) }, view)) return false;
+  if (operation === "create-sandbox" || !isFresh({ at: lineTime(line.text, view.snapshot.observedAt) }, view))
+    return false;
   const { matches } = recogniseLevel(textOf(report));
   return matches.every((match) => {
     const failureClass = classById(match.class);
@@ -74,8 +76,10 @@ function isUnknownFailure(report: FailedOperation, view: NodeView): boolean {
 }
 
 /** The catalogue's signatures need the operation for context. */
+const CALLS = { "create-sandbox": "run", "stop-sandbox": "stop", "remove-sandbox": "remove" } as const;
+
 function textOf({ operation, sandboxId, error }: FailedOperation): string {
-  return `${operation} pod sandbox ${sandboxId ?? ""} failed: ${error}`;
+  return `${CALLS[operation]} pod sandbox ${sandboxId ?? ""} failed: ${error}`;
 }
 
 function detectedIn({ line, error }: FailedOperation, candidate: Candidate, view: NodeView): Detected {
@@ -96,7 +100,7 @@ export function withLogEvidence(findings: readonly Finding[], view: NodeView): r
     const { subject, evidence } = finding;
     const isQuoted = evidence.some(({ source }) => source === "logs");
     const own = isQuoted || !("sandboxId" in subject) ? [] : (reports.get(subject.sandboxId ?? "") ?? []);
-    const report = own.find((one) => one.kind === "failed" && recogniseLevel(textOf(one)).level !== undefined);
+    const report = own.find((one) => one.kind === "failed");
     return report === undefined ? finding : { ...finding, evidence: [...evidence, evidenceOf(report.line)] };
   });
 }

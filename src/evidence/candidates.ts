@@ -13,8 +13,7 @@ import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "./liveness.
 import { livenessInWords } from "./liveness-words.ts";
 import { hasOutlivedRuntime } from "./outlived-plugins.ts";
 import { finishedPhase, isHeldInCluster, isKubeletAlive, isStatic, podPresence } from "./pod-presence.ts";
-import { removalReports } from "./reports.ts";
-import { runtimeReports } from "./runtime-reports.ts";
+import { removalReports, runtimeReports } from "./reports.ts";
 import { blockingResults, isBroken } from "./sandbox-detected.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -193,7 +192,7 @@ function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
 
 function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string | undefined> {
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
-  const endings = failures.filter(({ operation }) => operation !== "run");
+  const endings = failures.filter(({ operation }) => operation !== "create-sandbox");
   return new Set(endings.map(({ sandboxId }) => sandboxId));
 }
 

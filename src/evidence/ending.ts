@@ -1,7 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import type { ResultFile } from "../node/types/cni.ts";
 import { type Container, type Sandbox, ZERO_TIME } from "../node/types/runtime.ts";
-import { runtimeReports } from "./runtime-reports.ts";
+import { runtimeReports } from "./reports.ts";
 import { containerdBehaviour, multusVariant } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
 

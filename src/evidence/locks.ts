@@ -1,7 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import { isFullId, type SandboxId, sandboxName } from "../node/types/ids.ts";
 import type { PluginProcess } from "../node/types/runtime.ts";
-import { runtimeReports } from "./runtime-reports.ts";
+import { runtimeReports } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 
 /** A hung plugin is a tree of processes with the same environment: the oldest one represents it. */
@@ -59,7 +59,7 @@ const LOCK =
 export function namesHeldInLogs(view: NodeView): ReadonlyMap<SandboxId, string> {
   const held = new Map<SandboxId, string>();
   for (const report of runtimeReports(view.snapshot)) {
-    if (report.kind !== "failed" || report.operation !== "run") continue;
+    if (report.kind !== "failed" || report.operation !== "create-sandbox") continue;
     const [, wanted, name, id] = LOCK.exec(report.error) ?? [];
     if (name === undefined || name !== wanted || id === undefined || !isFullId(id)) continue;
     if (isNamed(id, name, view)) held.set(id, name);

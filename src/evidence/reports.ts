@@ -1,10 +1,45 @@
-import { type LogEnvelope, parseEnvelope } from "../logs/envelope.ts";
+import { valueOr } from "../host/source.ts";
+import { parseEnvelope } from "../logs/envelope.ts";
+import { type FailedOperation, type RuntimeReport, reportIn } from "../logs/reports.ts";
+import { lineTime } from "../logs/time.ts";
 import { isSamePod, type NamedPod, parseSandboxName } from "../node/types/ids.ts";
 import type { PluginProcess, Sandbox } from "../node/types/runtime.ts";
-import type { PodEvent } from "../node/types/snapshot.ts";
+import type { PodEvent, Snapshot } from "../node/types/snapshot.ts";
 import type { Reported, ReportedCode } from "./pending.ts";
-import { type FailedOperation, lineTime, runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
+
+const reportsOfSnapshot = new WeakMap<Snapshot, readonly RuntimeReport[]>();
+
+/** Oldest first. Computed once per snapshot, because several classes need it. */
+export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
+  const known = reportsOfSnapshot.get(snapshot);
+  if (known !== undefined) return known;
+  const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
+  const fresh = inOrderOfTime(
+    lines.flatMap((line) => reportIn(line) ?? []),
+    snapshot.observedAt,
+  );
+  reportsOfSnapshot.set(snapshot, fresh);
+  return fresh;
+}
+
+/**
+ * The logs of the runtime and of kubelet are read one after the other. The order of each writer is kept: its clock may
+ * have been set back in between, and a line without a time belongs to the previous one.
+ */
+function inOrderOfTime(unordered: readonly RuntimeReport[], now: Date): readonly RuntimeReport[] {
+  const newest = new Map<string, number>();
+  return unordered
+    .map((report) => {
+      const { place, text } = report.line;
+      const writer = `${place} ${parseEnvelope(text)?.format === "klog" ? "kubelet" : "runtime"}`;
+      const at = Math.max(newest.get(writer) ?? 0, lineTime(text, now)?.getTime() ?? 0);
+      newest.set(writer, at);
+      return { at, report };
+    })
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ report }) => report);
+}
 
 /** One failed call that kubelet, the runtime or the API server reported, and its subject. */
 export interface CallReport extends Reported {
@@ -28,7 +63,7 @@ export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly 
   const events = snapshot.kubernetes.source === "api" ? (snapshot.kubernetes.events ?? []) : [];
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
   const reports = [
-    ...failures.flatMap((failure) => reportOf(failure, snapshot.observedAt) ?? []),
+    ...failures.map((failure) => reportOf(failure, snapshot.observedAt)),
     ...events.flatMap((event) => reportInEvent(event) ?? []),
   ].toSorted((one, other) => (one.at?.getTime() ?? 0) - (other.at?.getTime() ?? 0));
   cache.set(snapshot, reports);
@@ -40,18 +75,16 @@ export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeVie
   return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
 }
 
-function reportOf({ operation, sandboxId, error, line }: FailedOperation, now: Date): CallReport | undefined {
-  const envelope = parseEnvelope(line.text);
-  if (envelope === undefined) return undefined;
+function reportOf({ by, operation, sandboxId, holder, pod, error, line }: FailedOperation, now: Date): CallReport {
   return {
-    by: envelope.format === "klog" ? "kubelet" : "runtime",
+    by,
     code: codeIn(error),
-    operation: operation === "run" ? "create" : "remove",
+    operation: operation === "create-sandbox" ? "create" : "remove",
     at: lineTime(line.text, now),
     count: 1,
     message: shortened(error),
-    pod: podIn(envelope, error),
-    sandboxId: sandboxId ?? HOLDER.exec(error)?.[2],
+    pod,
+    sandboxId: sandboxId ?? holder,
   };
 }
 
@@ -85,8 +118,6 @@ export function isAboutVolumes({ reason }: PodEvent): boolean {
   return reason === "FailedMount" || reason === "FailedAttachVolume";
 }
 
-const HOLDER = /^failed to reserve sandbox name "([^"\\]{1,600})": .{1,700} is reserved for "([0-9a-f]{64})"$/;
-
 /** The runtime's own error is first in its answer; the caller's deadline is last. */
 const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
   [/^failed to reserve sandbox name /, "name-reserved"],
@@ -103,27 +134,6 @@ const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
 
 function codeIn(error: string): ReportedCode {
   return CODES.find(([pattern]) => pattern.test(error))?.[1] ?? "other";
-}
-
-const METADATA =
-  /^RunPodSandbox for &PodSandboxMetadata\{Name:([^,{}]{1,253}),Uid:([^,{}]{1,253}),Namespace:([^,{}]{1,253}),Attempt:(\d{1,9}),\}/;
-const WORKER = /^failed to "\w{1,30}" for "([^"_\\]{1,253})_([^"_\\]{1,253})\(([^"()\\]{1,253})\)" with /;
-const KLOG_POD = /^([^/\s]{1,253})\/([^/\s]{1,253})$/;
-
-/** From fields that the writer itself fills: its message, its fields, and the name that the runtime refused. */
-function podIn({ message, error = "", fields }: LogEnvelope, answer: string): NamedPod | undefined {
-  const [, name, uid, namespace, attempt] = METADATA.exec(message) ?? [];
-  if (name !== undefined && namespace !== undefined && uid !== undefined)
-    return { namespace, name, uid, attempt: Number(attempt) };
-  const reserved = parseSandboxName(HOLDER.exec(answer)?.[1] ?? "");
-  if (reserved !== undefined) return reserved;
-  const [, workerPod, workerNamespace, workerUid] = WORKER.exec(error) ?? [];
-  if (workerPod !== undefined && workerNamespace !== undefined && workerUid !== undefined)
-    return { namespace: workerNamespace, name: workerPod, uid: workerUid };
-  const [, podNamespace, podName] = KLOG_POD.exec(fields.get("pod") ?? "") ?? [];
-  if (podNamespace === undefined || podName === undefined) return undefined;
-  const podUid = fields.get("podUID");
-  return { namespace: podNamespace, name: podName, uid: podUid };
 }
 
 const LONGEST_MESSAGE = 300;

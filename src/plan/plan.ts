@@ -6,7 +6,7 @@ import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evi
 import { type Finding, podOf, type Reason, reason, sandboxIdOf } from "../evidence/finding.ts";
 import { namesHeldInLogs } from "../evidence/locks.ts";
 import { isHeldInCluster, isKubeletAlive, isStatic, nodeHolds, podPresence } from "../evidence/pod-presence.ts";
-import { runtimeReports } from "../evidence/runtime-reports.ts";
+import { runtimeReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";

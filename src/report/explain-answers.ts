@@ -6,7 +6,7 @@ import { printable } from "../host/text.ts";
 import { searchWords } from "../logs/answer.ts";
 import type { Operation } from "../logs/operation.ts";
 import { renderClassParts, type Style } from "./explain.ts";
-import { targetOf, who, withNames } from "./explain-names.ts";
+import { onlyTarget, who, withNames } from "./explain-names.ts";
 import { paint, visibleLength, wrap } from "./words.ts";
 
 /** What pasted log lines mean: first what it is, who is concerned, what to do and how sure that is. */
@@ -62,7 +62,7 @@ function remedy({ treatment: { mode }, byHand, category }: FailureClass, group: 
   const [first, second] = byHand.map((line) => withNames(line, group));
   const steps = [first, second].filter((step) => step !== undefined).map(sentence);
   if (mode !== "automatic") return steps.join(" ");
-  const target = targetOf(group);
+  const target = onlyTarget(group);
   return `on its node: unghost heal --dry-run${target} shows what would be done, unghost heal${target} does it. By hand: ${steps.join(" ")}`;
 }
 

@@ -32,7 +32,7 @@ function podName({ namespace, name }: NamedPod): string {
 }
 
 /** The only sandbox or pod in the text. */
-export function targetOf({ sandboxIds, pods }: Names): string {
+export function onlyTarget({ sandboxIds, pods }: Names): string {
   const [id] = sandboxIds;
   const [pod] = pods;
   if (sandboxIds.length > 1 || pods.length > 1) return "";

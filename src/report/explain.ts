@@ -1,6 +1,6 @@
 import type { FailureClass } from "../classes/failure-class.ts";
 import type { ClassGroup } from "../diagnose/explain/group.ts";
-import { targetOf, withNames } from "./explain-names.ts";
+import { onlyTarget, withNames } from "./explain-names.ts";
 import { type Column, plainTable } from "./output.ts";
 import { paint, wrap } from "./words.ts";
 
@@ -21,7 +21,7 @@ export function renderClassParts(known: FailureClass, group: ClassGroup, style: 
 
 /** Commands to check it on the node, for the only sandbox or pod in the lines. */
 function nodeCommands(group: ClassGroup): readonly string[] {
-  const target = targetOf(group);
+  const target = onlyTarget(group);
   return [`unghost scan${target}`, `unghost heal --dry-run${target}`];
 }
 

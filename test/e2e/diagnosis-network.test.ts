@@ -122,17 +122,28 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     const node = await start({ runtime });
     const beside = await company(node);
     const down = await runPod(node, { name: "down" });
+    const odd = await runPod(node, { name: "odd" });
     const finished = await runPod(node, { name: "finished", containers: [{ name: "job", command: ["true"] }] });
     await refusingDel(node, down, "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused");
     await refusingDel(node, finished, "error getting ClusterInformation: connection is unauthorized: Unauthorized");
 
-    for (const { sandboxId } of [down, finished]) {
+    // On a node without multus this is nothing that unghost knows.
+    await refusingDel(node, odd, "Invalid Configuration; server_socket is required in cni.conf");
+
+    for (const { sandboxId } of [down, finished, odd]) {
       await expect(node.cri.stopPodSandbox(sandboxId, CALL)).rejects.toThrow("failed to destroy network");
     }
 
     const report = await scan(node);
     expect(named(report)).toEqual(
-      [`cni-daemon-socket-down/${down.sandboxId}`, `calico-unauthorized/${finished.sandboxId}`].toSorted(),
+      [
+        `calico-unauthorized/${finished.sandboxId}`,
+        `cni-daemon-socket-down/${down.sandboxId}`,
+        `removal-fails-unknown-cause/${odd.sandboxId}`,
+      ].toSorted(),
+    );
+    expect(report.findings.find(({ subject }) => subject.sandboxId === odd.sandboxId)?.summary).toContain(
+      "the answer is «Invalid Configuration; server_socket is required in cni.conf»",
     );
     for (const { evidence } of report.findings) expect(evidence.map(({ source }) => source)).toContain("logs");
     expectUntouched(report, beside);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { namesHeldInLogs } from "../../src/evidence/locks.ts";
-import { type RuntimeReport, reportIn } from "../../src/evidence/runtime-reports.ts";
 import { viewOf } from "../../src/evidence/view.ts";
+import { type RuntimeReport, reportIn } from "../../src/logs/reports.ts";
 import { sandboxName } from "../../src/node/types/ids.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { diagnosed } from "../support/diagnosed.ts";
@@ -177,40 +177,40 @@ describe("a report about a sandbox", () => {
   const CRIO = `failed to destroy network for pod sandbox k8s_web_shop_u_0(${ID}): error removing pod shop_web: no`;
 
   test.each<readonly [string, string, string]>([
-    ["stop", "containerd's stop", delErrorLine("a", "no")],
+    ["stop-sandbox", "containerd's stop", delErrorLine("a", "no")],
     [
-      "remove",
+      "remove-sandbox",
       "containerd's removal",
       `${TIME} level=error msg=${q(`RemovePodSandbox for "${ID}" failed`)} error="no"`,
     ],
     [
-      "stop",
+      "stop-sandbox",
       "its rollback",
       `${TIME} level=error msg=${q(`Failed to destroy network for sandbox "${ID}"`)} error="no"`,
     ],
     [
-      "stop",
+      "stop-sandbox",
       "an exit that it could not handle",
       `${TIME} level=error msg=${q(`failed to handle sandbox TaskExit event &TaskExit{ContainerID:${ID},ID:${ID},Pid:7,}`)} error="failed to stop"`,
     ],
     [
-      "run",
+      "create-sandbox",
       "its creation",
       `${TIME} level=error msg="RunPodSandbox for x failed, error" error=${q(DEL.replace("destroy", "setup"))}`,
     ],
-    ["stop", "CRI-O's clean-up", `${TIME} level=error msg=${q(`Error stopping network on cleanup: ${CRIO}`)}`],
+    ["stop-sandbox", "CRI-O's clean-up", `${TIME} level=error msg=${q(`Error stopping network on cleanup: ${CRIO}`)}`],
     [
-      "stop",
+      "stop-sandbox",
       "kubelet's client",
       `${KLOG} log.go:32] "StopPodSandbox from runtime service failed" err=${q(RPC + DEL)} podSandboxID="${ID}"`,
     ],
     [
-      "stop",
+      "stop-sandbox",
       "kubelet beside CRI-O",
       `${KLOG} log.go:32] "StopPodSandbox from runtime service failed" err=${q(RPC + CRIO)}`,
     ],
     [
-      "stop",
+      "stop-sandbox",
       "its pod worker",
       `${KLOG} pod_workers.go:9] "Error syncing pod, skipping" err=${q(`failed to "KillPodSandbox" for "a" with KillPodSandboxError: ${q(RPC + DEL)}`)}`,
     ],
