@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test sessions picture mutation release release-test packages library talos image demo bench power-cuts chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test explain-test sessions picture mutation release release-test packages library talos image demo bench power-cuts chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -54,6 +54,10 @@ test: setup build lint ## everything; prints "N passed, N failed" at the end
 
 unit: setup ## unit tests only
 	vitest run --project unit
+
+explain-test: export UNGHOST_VARIANTS := 150000
+explain-test: setup ## known errors in 150,000 forms that people paste them in
+	vitest run --project unit test/explain/generated.test.ts
 
 e2e: setup build ## end-to-end tests on a real node, with the built executable
 	vitest run --project e2e

@@ -23,8 +23,7 @@ export const libcniResultCacheCorrupt: ClassDefinition = {
   signatures: () => [
     {
       text: 'failed to get network "<net>" cached result: decoding version from network config: unexpected end of JSON input',
-      pattern: /failed to get network \S{1,120} cached/,
-      unless: /failed to convert cached result version/,
+      pattern: /failed to get network \S{1,120} cached(?: result)?: (?:decod|unexpected|invalid|failed to unmarshal)/,
       confidence: 0.95,
     },
     {

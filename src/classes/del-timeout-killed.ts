@@ -21,6 +21,7 @@ export const delTimeoutKilled: ClassDefinition = {
     {
       text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
+      unless: /\(add\)(?![^]{0,1500}(?:\(delete\)|clean ?up|tear ?down|destroy))/,
       during: "removing",
       confidence: 0.9,
     },
@@ -40,7 +41,9 @@ export const delTimeoutKilled: ClassDefinition = {
     },
     {
       text: "netplugin failed with no error message",
-      pattern: /netplugin failed with no error message(?!: (?:exit status|fork|read|pipe))/,
+      pattern: /netplugin failed with no error message(?!:)/,
+      // Cut off before the cause.
+      unless: /(?:…|\.{3}|>)[^a-z]{0,8}$/,
       level: "wrapper",
       during: "removing",
       confidence: 0.5,

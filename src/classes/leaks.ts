@@ -130,7 +130,7 @@ export const sandboxListOverflow: ClassDefinition = {
       text: "GenericPLEG: Unable to retrieve pods: …",
       pattern: /unable to retrieve pods/,
       within: /pleg/,
-      unless: /connection refused|containerd\.sock|crio\.sock/,
+      unless: /connection refused|containerd\.sock|crio\.sock|retrieve pods[^]{0,40}(?:…|\.{3}|>)/,
       level: "symptom",
       confidence: 0.4,
       decides:
@@ -172,7 +172,7 @@ export const staleHostportRules: ClassDefinition = {
   signatures: () => [
     {
       text: '-A CNI-HOSTPORT-DNAT … --comment "dnat name: \\"<net>\\" id: \\"<id>\\"" … -j CNI-DN-<hash>',
-      pattern: /dnat name: \S{1,80} id: \S{6,64}/,
+      pattern: /dnat name: \S{1,80} id: \S{1,90}/,
       level: "symptom",
       confidence: 0.4,
       decides: "The id in the comment: unknown to the runtime, and the rule is a dead pod's; known, and it is in use.",

@@ -28,8 +28,8 @@ export const secondIdempotentDel: ClassDefinition = {
   signatures: () => [
     {
       text: "Multus: failed to get the cached delegates file: open /var/lib/cni/multus/<id>: no such file or directory, cannot properly delete",
-      pattern: /failed to get the cached delegates file/,
-      unless: /cached delegates file: <nil>/,
+      pattern: /failed to get the cached delegates file(?:: (?:open|stat|read|failed)| (?:…|\.{3}) )/,
+      unless: /cached delegates file: <n/,
       confidence: 0.7,
       decides:
         "A successful teardown of the same id just before: harmless. None: the notes were lost, and the pod's addresses leaked (C5).",

@@ -71,8 +71,17 @@ export const cniDelNeedsApiserver: ClassDefinition = {
   signatures: () => [
     {
       text: 'error getting ClusterInformation: Get "https://<service-ip>:443/…": dial tcp …: i/o timeout | connection refused',
-      pattern: /error getting clusterinformation: (?:get|an error|context)/,
+      pattern:
+        /error getting clusterinformation: (?:get \S{1,300}: (?:dial|net\/http|context|eof|http|read|write|unexpected|tls: handshake|i\/o|remote|stream|service|too many|the server|etcd|proxyconnect|connect)|an error|context)/,
       confidence: 0.9,
+    },
+    {
+      text: "error getting ClusterInformation: Get … x509: certificate signed by unknown authority",
+      pattern:
+        /error getting clusterinformation: get \S{1,300}: [^]{0,80}?x509: certificate (?:signed by unknown authority|has expired|is not valid|is valid for)/,
+      confidence: 0.2,
+      decides:
+        "Whether the certificate of the API server was changed: then the plugin does not trust it (B29). A proxy or another host that answers at that address: this class.",
     },
     {
       text: 'an error on the server ("") has prevented the request from succeeding (from a plugin)',

@@ -74,7 +74,7 @@ export const containerUnkillable: ClassDefinition = {
     {
       text: 'failed to stop sandbox container "<id>" in "SANDBOX_READY" state: wait sandbox container …',
       pattern:
-        /failed to stop sandbox container \S{1,90} in \S{1,30} state: (?:wait|failed to kill|context)|wait sandbox container \S/,
+        /failed to stop sandbox container \S{1,90} in \S{1,30} state: (?:wait|context|failed to kill [^]{0,120}?(?:deadline|canceled))|wait sandbox container \S/,
       confidence: 0.9,
     },
     {
@@ -193,7 +193,7 @@ export const shimLost: ClassDefinition = {
     },
     {
       text: 'sandbox container "<id>" is not running',
-      pattern: /\bsandbox container [0-9a-f]{12,64} is not running/,
+      pattern: /\bsandbox container \S{1,90} is not running/,
       confidence: 0.8,
     },
   ],
@@ -247,7 +247,7 @@ export const shimHangs: ClassDefinition = {
   signatures: () => [
     {
       text: 'get state for <id> … error="context deadline exceeded: unknown"',
-      pattern: /get state for [0-9a-f]{8,64}[^]{0,80}?(?:deadline exceeded|context canceled)/,
+      pattern: /get state for \S{1,90}[^]{0,80}?(?:deadline exceeded|context canceled)/,
       confidence: 0.9,
     },
     {

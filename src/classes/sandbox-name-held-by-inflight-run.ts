@@ -52,7 +52,7 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
     {
       text: "… failed (add): netplugin failed with no error message: signal: killed",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
-      within: /failed \(add\)|set ?up/,
+      within: /failed ?\(add\)|set ?up/,
       during: "creating",
       level: "symptom",
       confidence: 0.5,

@@ -106,14 +106,14 @@ const PLUGIN_CALLS: readonly Wording[] = [
   {
     operation: "cni-del",
     pattern:
-      /failed \((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network/,
+      /failed ?\((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network/,
   },
-  { operation: "cni-check", pattern: /failed \(check\)|\bcmdcheck\b[^]{0,20}?:/ },
+  { operation: "cni-check", pattern: /failed ?\(check\)|\bcmdcheck\b[^]{0,20}?:/ },
   { operation: "cni-status", pattern: /failed \(status\)|cni status\b[^]{0,60}?(?:failed|error)/ },
   {
     operation: "cni-add",
     pattern:
-      /failed \(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin)/,
+      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin)/,
   },
 ];
 

@@ -42,7 +42,7 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
 
 /** Straight, typographic and back quotes, and the asterisks of Markdown's bold. */
 function stripQuotes(line: string): string {
-  return line.replace(/["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]|\*\*/g, "");
+  return line.replace(/["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]|(?<!\*)\*\*(?!\*)/g, "");
 }
 
 /** The end of a line that a pager, an event's limit or a table's column has cut off. */

@@ -2,33 +2,7 @@ import { describe, expect, test } from "vitest";
 import { explainText } from "../../src/diagnose/explain/lines.ts";
 import { recognise } from "../../src/diagnose/explain/recognise.ts";
 import { negatives, positives } from "./corpus.ts";
-
-type Variant = (line: string) => string;
-
-const escaped = (line: string) => line.replaceAll("\\", "\\\\").replaceAll('"', '\\"');
-
-/** The envelopes of the same error. */
-const ENVELOPES: Readonly<Record<string, Variant>> = {
-  "escaped once": escaped,
-  "escaped twice": (line) => escaped(escaped(line)),
-  "escaped three times": (line) => escaped(escaped(escaped(line))),
-  klog: (line) =>
-    `E1115 03:22:07.101010     811 pod_workers.go:1298] "Error syncing pod, skipping" err="${escaped(line)}"`,
-  logfmt: (line) => `time="2026-11-15T03:22:07.1Z" level=error msg="failed" error="${escaped(line)}"`,
-  json: (line) => JSON.stringify({ level: "error", msg: line, time: "2026-11-15T03:22:07Z" }),
-  "json in journald": (line) => `Nov 15 03:22:07 node1 k3s[811]: ${JSON.stringify({ ts: 1, error: line })}`,
-  talos: (line) => `10.0.0.7: ${JSON.stringify({ error: line, level: "error", msg: "x" })}`,
-  journald: (line) => `Nov 15 03:22:07 node1 kubelet[811]: ${line}`,
-  "kubectl describe": (line) => `  Warning  Failed  2m (x3 over 7m)  kubelet  ${line}`,
-  "kubectl get events": (line) => `shop   2m   Warning   FailedKillPod   pod/web-0   ${line}`,
-  crictl: (line) => `FATA[0002] ${line}`,
-  "quoted in a reply": (line) => `> ${line}`,
-  coloured: (line) => `\u001b[31mERROR\u001b[0m ${line}`,
-  "quotes eaten by a shell": (line) => line.replaceAll('"', ""),
-  "quotes made typographic": (line) => line.replaceAll(/"([^"]*)"/g, "“$1”"),
-  html: (line) => line.replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;"),
-  "windows line end": (line) => `${line}\r`,
-};
+import { brokenAt, brokenAtWords, ENVELOPES } from "./forms.ts";
 
 /** A listing or a row of a table is not quoted in an envelope. */
 const proseLike = positives.filter(({ line }) => !/^-[rwx-]{9}|^\d+ -[rwx-]{9}/.test(line));
@@ -105,23 +79,3 @@ test("a line truncated by the length limit of events is recognised when its caus
     }
   }
 });
-
-function brokenAt(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  for (let start = 0; start < text.length; start += width) lines.push(text.slice(start, start + width));
-  return lines;
-}
-
-function brokenAtWords(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + word.length >= width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
-}

@@ -110,9 +110,13 @@ function bestJoin(lines: readonly string[]): Answer {
   let best = answerTo(joinByWidth(lines));
   for (const glue of [" ", ""]) {
     const one = answerTo(joinWith(lines, glue));
-    if (one.weight > best.weight) best = one;
+    if (one.weight > best.weight || (one.weight === best.weight && confidenceOf(one) > confidenceOf(best))) best = one;
   }
   return best;
+}
+
+function confidenceOf({ matches }: Answer): number {
+  return Math.max(0, ...matches.map(({ confidence }) => confidence));
 }
 
 function joinWith(lines: readonly string[], glue: string): string {
