@@ -37,6 +37,11 @@ export function classById(id: string): FailureClass | undefined {
   return byId.get(id);
 }
 
+/** By its id, or by its short code in any case: B1, b1. */
+export function classNamed(name: string): FailureClass | undefined {
+  return classById(name) ?? classes.find(({ code }) => code === name.toUpperCase());
+}
+
 export function classThatAdopts(orphans: FailureClass["adopts"]): FailureClass {
   const found = classes.find(({ adopts }) => adopts === orphans);
   if (found === undefined) throw new Error(`no class adopts ${orphans}`);

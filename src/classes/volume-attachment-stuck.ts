@@ -71,7 +71,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     },
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : rpc error: code = DeadlineExceeded desc = context deadline exceeded',
-      pattern: /attachvolume\.attach failed for volume/,
+      pattern: /attachvolume\.attach failed for volume|failed to attach: rpc error/,
       within: /deadlineexceeded|deadline exceeded/,
       level: "symptom",
       confidence: 0.5,
@@ -83,6 +83,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     "expected device",
     "attach timeout",
     "to attach to node",
+    "failed to attach",
     "volume is ",
     "is in state ",
     "volume to be detached",
@@ -120,6 +121,8 @@ export const volumeAttachmentStuck: ClassDefinition = {
     gates: [],
   },
   byHand: [
+    "Wait six minutes first: then the attach/detach controller takes the volume off a node that does not answer, unless the storage refuses.",
+    "Only for a node that is certainly off: kubectl taint nodes <node> node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and take the taint off when it is back.",
     "kubectl get volumeattachment, and kubectl describe the one of this node: check its status.",
     "kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher",
     "kubectl get pods --all-namespaces -o wide, for pods that still use the claim on another node.",

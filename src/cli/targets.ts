@@ -1,4 +1,4 @@
-import { classById, classes } from "../classes/index.ts";
+import { classes, classNamed } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selection, select, type Target, type TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/text.ts";
@@ -50,15 +50,22 @@ export function withSelection(report: NodeReport, selection: Selection | undefin
   return { ...report, selection: { targets: [...targets], namespaces: [...namespaces] } };
 }
 
-/** A mistyped class in --only, --skip or --allow must not silently mean "none". */
-export function checkClassNames(names: readonly string[]): void {
-  for (const name of names) {
-    if (classById(name) !== undefined) continue;
+/** Ids for the classes that --only, --skip or --allow name by id or code: a mistyped one must not silently mean "none". */
+export function classIds(names: readonly string[]): readonly string[] {
+  return names.map((name) => {
+    const known = classNamed(name);
+    if (known !== undefined) return known.id;
     const hint =
       didYouMean(
         name,
         classes.map(({ id }) => id),
       ) || "; unghost explain --list names them all";
     throw new SettingsError(`unknown failure class "${name}"${hint}`);
-  }
+  });
+}
+
+export function withClassIds<T extends { readonly only: readonly string[]; readonly skip: readonly string[] }>(
+  settings: T,
+): T {
+  return { ...settings, only: classIds(settings.only), skip: classIds(settings.skip) };
 }

@@ -52,6 +52,13 @@ describe("classes", () => {
     expect(policy.classes.get("dead-after-crash")).toEqual(before.get("dead-after-crash"));
   });
 
+  test("a class may be named by its code", async () => {
+    const { policy } = await policyOf("agent:\n  classes:\n    c8: heal\n    S3: off\n");
+
+    expect(policy.classes.get("shim-leak")?.mode).toBe("heal");
+    expect(policy.classes.get("pod-gone")?.mode).toBe("off");
+  });
+
   test("a class setting overrides the setting for all, which overrides the default", async () => {
     const { policy } = await policyOf(
       "agent:\n  defaults: {minAge: 1m, attempts: 9}\n  classes:\n    pod-gone: {minAge: 90s, within: 2h, coolDown: 5}\n",

@@ -96,8 +96,8 @@ const EXPLAIN = "/explain/";
 /** The output of `unghost explain CLASS`, for the links of the page. */
 async function explanation(path: string): Promise<Answer | undefined> {
   if (!path.startsWith(EXPLAIN)) return undefined;
-  const { classById } = await import("../../classes/index.ts");
-  const known = classById(path.slice(EXPLAIN.length));
+  const { classNamed } = await import("../../classes/index.ts");
+  const known = classNamed(path.slice(EXPLAIN.length));
   if (known === undefined) return undefined;
   const { renderClass } = await import("../../report/explain.ts");
   return typed(PLAIN, renderClass(known, { width: 100, colour: false }));

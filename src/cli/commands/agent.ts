@@ -14,7 +14,7 @@ import { readAgentPolicy } from "../settings/policy.ts";
 import { configPath, resolveSettings } from "../settings/read.ts";
 import { type AgentFlags, agentFlags, agentNodeFlags, type NodeFlags, nodeFlagAliases } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
-import { checkClassNames } from "../targets.ts";
+import { withClassIds } from "../targets.ts";
 import { VERSION } from "../version.ts";
 import { defineCommand } from "./index.ts";
 
@@ -26,8 +26,7 @@ export const agentCommand = defineCommand({
 
 /** Runs until SIGTERM or SIGINT, and then stops orderly. */
 async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<ExitCode> {
-  const settings = await resolveSettings(flags, io);
-  checkClassNames([...settings.only, ...settings.skip]);
+  const settings = withClassIds(await resolveSettings(flags, io));
   const first = await readAgentPolicy(flags, io.env);
   if (!first.ok) throw new SettingsError(first.problems.join("; "));
   const { service } = first.value;

@@ -38,7 +38,7 @@ import {
   valuesOf,
   writtenValues,
 } from "../settings/table.ts";
-import { checkClassNames } from "../targets.ts";
+import { classIds } from "../targets.ts";
 import { defineCommand } from "./index.ts";
 
 const configFlags = {
@@ -96,7 +96,7 @@ function problemsOf(given: GivenSettings): readonly string[] {
   return Object.keys(NODE).flatMap((key) => {
     try {
       const { only, skip } = nodeSettings((asked) => (asked === key ? given(asked) : undefined));
-      checkClassNames([...only, ...skip]);
+      classIds([...only, ...skip]);
       return [];
     } catch (error) {
       if (error instanceof SettingsError) return [error.message];

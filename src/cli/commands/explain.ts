@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from "node:fs";
 import type { FailureClass } from "../../classes/failure-class.ts";
-import { classById, classes } from "../../classes/index.ts";
+import { classes, classNamed } from "../../classes/index.ts";
 import type { Answer } from "../../diagnose/explain/answer.ts";
 import { type Group, grouper } from "../../diagnose/explain/group.ts";
 import { answersIn, recordReader } from "../../diagnose/explain/lines.ts";
@@ -65,7 +65,7 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
     await print(options, classes.map(manualEntry), () => renderClassList(classes, io.screenColumns), io);
     return ExitCode.ok;
   }
-  const pages = options.texts.map(classByIdOrCode).filter((page) => page !== undefined);
+  const pages = options.texts.map(classNamed).filter((page) => page !== undefined);
   if (pages.length > 0 && pages.length === options.texts.length) {
     const entries = pages.map(manualEntry);
     const data = entries.length === 1 ? entries[0] : entries;
@@ -202,11 +202,6 @@ function isFile(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Short codes like B1 and A7 are accepted, too. */
-function classByIdOrCode(text: string): FailureClass | undefined {
-  return classById(text) ?? classes.find((one) => one.code === text.toUpperCase());
 }
 
 function manualEntry(one: FailureClass) {

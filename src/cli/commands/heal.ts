@@ -28,7 +28,7 @@ import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read
 import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showReport, type TableShape, takeLayout } from "../show-report.ts";
 import { sessionOptions } from "../state.ts";
-import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
+import { classIds, selecting, selectionOf, targetsParameter, withClassIds, withSelection } from "../targets.ts";
 import { defineCommand } from "./index.ts";
 
 const healFlags = {
@@ -53,9 +53,8 @@ export const healCommand = defineCommand({
 /** Shows the plan, asks on a terminal, heals, verifies. */
 async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: readonly string[]): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const settings = await resolveSettings(flags, io);
-  const allowed = flags.allow ?? [];
-  checkClassNames([...settings.only, ...settings.skip, ...allowed]);
+  const settings = withClassIds(await resolveSettings(flags, io));
+  const allowed = classIds(flags.allow ?? []);
   const saved = flags.plan === undefined ? undefined : readSavedPlan(flags.plan, settings.node);
   const selection = selectionOf(targets, flags.namespace);
   // With --yes, the first report is the one after the heal.

@@ -6,7 +6,7 @@ import type { ExitCode, Io } from "../io.ts";
 import { SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { showReport, takeLayout } from "../show-report.ts";
-import { checkClassNames } from "../targets.ts";
+import { withClassIds } from "../targets.ts";
 import type { ScanFlags } from "./scan.ts";
 
 /** Reads the files of a runtime that does not run; makes no calls and changes nothing. */
@@ -16,8 +16,7 @@ export async function runScanOffline(asked: ScanFlags, io: Io): Promise<ExitCode
   if (containerdRoot !== undefined && !isAbsolute(containerdRoot)) {
     throw new SettingsError(`--containerd-root: "${containerdRoot}" is not an absolute path`);
   }
-  const settings = await resolveSettings(flags, io);
-  checkClassNames([...settings.only, ...settings.skip]);
+  const settings = withClassIds(await resolveSettings(flags, io));
   const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
   const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);
   // Without a runtime it is unknown whether pods can be created.

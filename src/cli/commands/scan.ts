@@ -14,7 +14,7 @@ import { duration, list, onOff, SettingsError, text } from "../settings/kinds.ts
 import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, nodeFlagAliases, nodeFlags } from "../settings/table.ts";
 import { showOneLine, showReport, type TableShape, takeLayout, watchScan } from "../show-report.ts";
-import { checkClassNames, selecting, selectionOf, targetsParameter, withSelection } from "../targets.ts";
+import { selecting, selectionOf, targetsParameter, withClassIds, withSelection } from "../targets.ts";
 import { defineCommand } from "./index.ts";
 
 const scanFlags = {
@@ -51,8 +51,7 @@ const DEFAULT_INTERVAL = "5s";
 async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false, ...others } = flags;
-  const settings = await resolveSettings(flags, io);
-  checkClassNames([...settings.only, ...settings.skip]);
+  const settings = withClassIds(await resolveSettings(flags, io));
   const command = commandLine({ ...others, namespace, output: undefined, verbose: undefined }, targets, io.env);
   const shape: TableShape = { ...layout, all, noHeaders, quiet, command };
   const selection = selectionOf(targets, namespace);

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { AgentPolicy, ClassPolicy } from "../../agent/policy/agent-policy.ts";
 import type { FailureClass } from "../../classes/failure-class.ts";
-import { classById, classes } from "../../classes/index.ts";
+import { classById, classes, classNamed } from "../../classes/index.ts";
 import { didYouMean } from "../suggest.ts";
 import type { ConfigFile } from "./file.ts";
 import { SettingsError } from "./kinds.ts";
@@ -33,8 +33,14 @@ const ClassEntry = v.pipe(
 
 const CLASS_IDS = classes.map(({ id }) => id);
 
+/** A class may be named by its code; an unknown name is reported as it was given. */
+function idOf(name: string): string {
+  return classNamed(name)?.id ?? name;
+}
+
 const Classes = v.pipe(
   KEYS_AND_VALUES,
+  v.transform((entries) => Object.fromEntries(Object.entries(entries).map(([name, entry]) => [idOf(name), entry]))),
   v.record(v.string(), v.nullish(ClassEntry)),
   checkEntries((id, entry) => {
     if (!CLASS_IDS.includes(id)) return `unknown failure class${didYouMean(id, CLASS_IDS)}`;
