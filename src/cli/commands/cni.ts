@@ -23,6 +23,7 @@ declare const UNGHOST_CNI_LAUNCHER: string | undefined;
 
 const cniFlags = {
   restart: onOff("With install and uninstall: restart the container runtime after a question"),
+  noFail: onOff("With install: exit 0 whatever happens, for an init container"),
   force: onOff("With uninstall: although queued DELs would be lost"),
   dryRun: onOff("Only print what would be changed"),
   yes: onOff("Do not ask"),
@@ -42,7 +43,7 @@ export const cniCommand = defineCommand({
     const settings = await resolveSettings(flags, io);
     const call: Call = { flags, settings, io, runtime: await runningRuntime(settings, io) };
     try {
-      if (action === "install") return await install(call);
+      if (action === "install") return flags.noFail === true ? await installOrGoOn(call) : await install(call);
       if (action === "status") return await status(call);
       if (action === "uninstall") return await uninstall(call);
     } catch (error) {
@@ -115,6 +116,16 @@ async function install(call: Call): Promise<ExitCode> {
   });
   io.stdout("The CNI guard is installed.\n");
   return await takeEffect(call, isInEffect(runtime));
+}
+
+/** A node without the guard is better than one without an agent. */
+async function installOrGoOn(call: Call): Promise<ExitCode> {
+  try {
+    await install(call);
+  } catch (error) {
+    call.io.stderr(`unghost cni install: ${describeError(error)}. The node has no CNI guard.\n`);
+  }
+  return ExitCode.ok;
 }
 
 function isInEffect({ binDirs: [first] }: Runtime): boolean {

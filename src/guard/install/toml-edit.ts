@@ -18,6 +18,7 @@ export interface TomlChange {
 export function editToml(text: string, change: TomlChange): TomlEdit {
   const before = parseToml(text);
   if ("problem" in before) return { problem: `it does not parse: ${before.problem}` };
+  if (change.value === undefined && tomlValue(text, change.table, change.key) === undefined) return { text };
   const wanted = fingerprint(withChange(before.table, change));
   if (fingerprint(before.table) === wanted) return { text };
   for (const candidate of candidates(text, change)) {
@@ -44,7 +45,7 @@ function* candidates(text: string, { table, key, value }: TomlChange): Generator
     return;
   }
   const end = headers.find(({ at }) => at > header.at)?.at ?? lines.length;
-  const old = lines.findIndex((one, at) => at > header.at && at < end && one.trimStart().startsWith(key));
+  const old = lines.findIndex((one, at) => at > header.at && at < end && isKey(one, key));
   if (old < 0) {
     yield [...lines.slice(0, header.at + 1), ...line, ...lines.slice(header.at + 1)].join("\n");
     return;
@@ -53,6 +54,11 @@ function* candidates(text: string, { table, key, value }: TomlChange): Generator
   // The value may go over several lines.
   for (let last = old + 1; last <= end; last++)
     yield [...lines.slice(0, old), ...line.map((one) => indent + one), ...lines.slice(last)].join("\n");
+}
+
+function isKey(line: string, key: string): boolean {
+  const [name = ""] = line.trimStart().split(/[\s=]/, 1);
+  return [key, `"${key}"`, `'${key}'`].includes(name);
 }
 
 function headerPath(line: string): readonly string[] | undefined {
