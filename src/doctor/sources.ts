@@ -14,16 +14,48 @@ export interface Permission {
   readonly neededFor: string;
   /** Granted only in the fleet's namespace. */
   readonly inFleetNamespace?: true;
+  /** What kubelet's own credentials have of it, limited to its node: NodeRestriction refuses the rest. Nothing if missing. */
+  readonly ofNode?: { readonly verbs: readonly string[]; readonly by?: "metadata.name" | "spec.nodeName" };
 }
 
 /** What deploy/rbac grants; a test compares the two. */
 export const PERMISSIONS: readonly Permission[] = [
-  { group: "", resource: "pods", verbs: ["get", "list", "watch"], neededFor: "knowing which pods belong on this node" },
-  { group: "", resource: "nodes", verbs: ["get", "list", "watch"], neededFor: "pause marks, and the fleet's breaker" },
-  { group: "", resource: "nodes/status", verbs: ["patch"], neededFor: "the condition GhostSandboxes" },
+  {
+    group: "",
+    resource: "pods",
+    verbs: ["get", "list", "watch"],
+    neededFor: "knowing which pods belong on this node",
+    ofNode: { verbs: ["list", "watch"], by: "spec.nodeName" },
+  },
+  {
+    group: "",
+    resource: "nodes",
+    verbs: ["get", "list", "watch"],
+    neededFor: "pause marks, and the fleet's breaker",
+    ofNode: { verbs: ["get", "list", "watch"], by: "metadata.name" },
+  },
+  {
+    group: "",
+    resource: "nodes/status",
+    verbs: ["patch"],
+    neededFor: "the condition GhostSandboxes",
+    ofNode: { verbs: ["patch"], by: "metadata.name" },
+  },
   { group: "", resource: "namespaces", verbs: ["get", "list", "watch"], neededFor: "unghost.dev/ignore on namespaces" },
-  { group: "", resource: "events", verbs: ["create", "patch", "list"], neededFor: "events, and what kubelet reports" },
-  { group: "storage.k8s.io", resource: "csinodes", verbs: ["get"], neededFor: "the CSI drivers of this node" },
+  {
+    group: "",
+    resource: "events",
+    verbs: ["create", "patch", "list"],
+    neededFor: "events, and what kubelet reports",
+    ofNode: { verbs: ["create", "patch"] },
+  },
+  {
+    group: "storage.k8s.io",
+    resource: "csinodes",
+    verbs: ["get"],
+    neededFor: "the CSI drivers of this node",
+    ofNode: { verbs: ["get"], by: "metadata.name" },
+  },
   { group: "storage.k8s.io", resource: "volumeattachments", verbs: ["get", "list"], neededFor: "stuck attachments" },
   { group: "", resource: "persistentvolumes", verbs: ["get"], neededFor: "the claims of stuck volumes" },
   {
@@ -39,27 +71,56 @@ export const PERMISSIONS: readonly Permission[] = [
     neededFor: "healing slots across the fleet",
     inFleetNamespace: true,
   },
-  { group: "", resource: "pods", verbs: ["delete"], neededFor: "restarting pods that wait in back-off after a heal" },
+  {
+    group: "",
+    resource: "pods",
+    verbs: ["delete"],
+    neededFor: "restarting pods that wait in back-off after a heal",
+    ofNode: { verbs: ["delete"] },
+  },
 ];
 
 const REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/** Sends one SelfSubjectAccessReview for each verb. */
-export async function checkPermissions(api: Api, fleetNamespace: string): Promise<readonly Check[]> {
-  return await Promise.all(PERMISSIONS.map((permission) => checkPermission(api, permission, fleetNamespace)));
+export interface Asker {
+  readonly fleetNamespace: string;
+  /** The node whose kubelet's credentials are used, if they are. */
+  readonly nodeOfCredentials?: string | undefined;
 }
 
-async function checkPermission(api: Api, permission: Permission, fleetNamespace: string): Promise<Check> {
-  const { group, resource, verbs, neededFor, inFleetNamespace } = permission;
-  const id = `${verbs.join(", ")} ${resource}${group === "" ? "" : `.${group}`}`;
-  const namespace = inFleetNamespace === true ? { namespace: fleetNamespace } : {};
-  const [name = "", subresource] = resource.split("/");
+/** Sends one SelfSubjectAccessReview for each verb, limited as the request itself is. */
+export async function checkPermissions(api: Api, asker: Asker): Promise<readonly Check[]> {
+  const node = asker.nodeOfCredentials;
+  const checks = PERMISSIONS.flatMap((permission): readonly (Check | Promise<Check>)[] => {
+    if (node === undefined) return [checkPermission(api, permission, asker)];
+    const verbs = permission.ofNode?.verbs ?? [];
+    const others = permission.verbs.filter((verb) => !verbs.includes(verb));
+    return [
+      ...(verbs.length === 0 ? [] : [checkPermission(api, { ...permission, verbs }, asker)]),
+      ...(others.length === 0 ? [] : [notForNodes({ ...permission, verbs: others })]),
+    ];
+  });
+  return await Promise.all(checks);
+}
+
+function notForNodes(permission: Permission): Check {
+  return absentCheck(
+    idOf(permission),
+    `not with kubelet's credentials (${permission.neededFor}): the agent in the cluster has it`,
+  );
+}
+
+function idOf({ group, resource, verbs }: Permission): string {
+  return `${verbs.join(", ")} ${resource}${group === "" ? "" : `.${group}`}`;
+}
+
+async function checkPermission(api: Api, permission: Permission, asker: Asker): Promise<Check> {
+  const { verbs, neededFor, inFleetNamespace } = permission;
+  const { fleetNamespace } = asker;
+  const id = idOf(permission);
   try {
     const answers = await Promise.all(
-      verbs.map(async (verb) => {
-        const attributes = { group, resource: name, verb, ...(subresource ? { subresource } : {}), ...namespace };
-        return { verb, isAllowed: await isAllowed(api, attributes) };
-      }),
+      verbs.map(async (verb) => ({ verb, isAllowed: await isAllowed(api, attributesOf(permission, verb, asker)) })),
     );
     const denied = answers.filter((answer) => !answer.isAllowed).map(({ verb }) => verb);
     if (denied.length === 0) return passed(id, inFleetNamespace === true ? `allowed in ${fleetNamespace}` : "allowed");
@@ -67,6 +128,29 @@ async function checkPermission(api: Api, permission: Permission, fleetNamespace:
   } catch (error) {
     return missing(id, `could not be asked: ${error instanceof Error ? error.message : String(error)}`, neededFor);
   }
+}
+
+/** Unlimited, a list is refused to a node that may list its own pods. */
+function attributesOf(
+  permission: Permission,
+  verb: string,
+  { fleetNamespace, nodeOfCredentials: node }: Asker,
+): object {
+  const { group, resource, inFleetNamespace, ofNode } = permission;
+  const [name = "", subresource] = resource.split("/");
+  const by = node === undefined ? undefined : ofNode?.by;
+  return {
+    group,
+    resource: name,
+    verb,
+    subresource,
+    namespace: inFleetNamespace === true ? fleetNamespace : undefined,
+    name: by === "metadata.name" ? node : undefined,
+    fieldSelector:
+      by === undefined || (verb !== "list" && verb !== "watch")
+        ? undefined
+        : { requirements: [{ key: by, operator: "In", values: [node] }] },
+  };
 }
 
 async function isAllowed(api: Api, resourceAttributes: object): Promise<boolean> {

@@ -85,7 +85,8 @@ async function askCluster(
     const api = await clusterOpener(places)(timeoutMs);
     if (api === undefined) return NOT_ASKED;
     try {
-      const permissions = await checkPermissions(api, about.leasesIn);
+      const nodeOfCredentials = await nodeInCertificate(places);
+      const permissions = await checkPermissions(api, { fleetNamespace: about.leasesIn, nodeOfCredentials });
       const nodeName = await about.nodeName;
       return { permissions, risks: nodeName === undefined ? [] : await cniPodRisks(api, nodeName) };
     } finally {
@@ -95,6 +96,14 @@ async function askCluster(
     // Invalid credentials: the check of the source kubernetes has the reason.
     return NOT_ASKED;
   }
+}
+
+/** The node whose kubelet's credentials these are. */
+async function nodeInCertificate(places: Parameters<typeof clusterCredentials>[0]): Promise<string | undefined> {
+  const found = clusterCredentials(places);
+  if (found === undefined) return undefined;
+  const { openAccess } = await import("../../kube/cluster.ts");
+  return (await openAccess(found.credentials, found.readText)).certificate?.node;
 }
 
 function credentialWords(credentials: NonNullable<ReturnType<typeof clusterCredentials>>["credentials"] | undefined) {
