@@ -11,7 +11,7 @@ import { observeOffline } from "../node/observe-offline.ts";
 import { readBoot } from "../node/process-table.ts";
 import { type BootReport, noteRuntime, readBootReport, withEarlierSteps } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
-import { healRound, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
+import { healRound, leftToKubelet, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
 import { chooseWay, HEALS_AFTER, type Way } from "./way.ts";
 
@@ -188,6 +188,12 @@ async function withinDeadline(options: BootOptions, found: FoundBoot): Promise<D
   }
 }
 
+/**
+ * The runtime and every pod wait meanwhile, and a plugin may wait for an API server that starts after it: what is not
+ * started by then is healed after the start.
+ */
+const SOFT_LIMIT_MS = 3000;
+
 async function healByBorrowing(options: BootOptions, files: RuntimeFiles, round: RoundOptions): Promise<Done> {
   const borrowed = await borrowRuntime(files, join(options.runDir, "borrowed"), round.deadline);
   if (borrowed.kind === "failed") return await clearCaches(round, borrowed.reason);
@@ -196,7 +202,9 @@ async function healByBorrowing(options: BootOptions, files: RuntimeFiles, round:
   let healed: Round;
   try {
     const observe = { ...round.observe, runtimeEndpoint: runtime.endpoint };
-    healed = await unlessTooLate(healRound(throughRuntime({ ...round, observe }, "borrowed"), round), round.deadline);
+    const stop = AbortSignal.any([round.deadline, AbortSignal.timeout(SOFT_LIMIT_MS)]);
+    const pipeline = throughRuntime({ ...round, observe }, "borrowed");
+    healed = await unlessTooLate(healRound(pipeline, { ...round, stop }), round.deadline);
   } finally {
     await runtime.stop();
   }
@@ -236,6 +244,8 @@ async function clearCaches(round: RoundOptions, reason: string): Promise<Done> {
 }
 
 const RETRY_MS = 500;
+/** While kubelet works through what died with the machine. */
+const KUBELET_RETRY_MS = 5000;
 
 /** Waits for the runtime, then heals until nothing is left that can be healed. */
 async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOptions): Promise<Done> {
@@ -249,7 +259,11 @@ async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOpti
       await noteRuntime(stateDir, last.seen.snapshot.runtime).catch((error: unknown) =>
         log(`the runtime's version could not be written down: ${describeError(error)}`),
       );
-      if (foundIds(last).length === 0 || healedIn(last) === 0) return { ...summary(last), healed };
+      const followed = leftToKubelet(last).length;
+      if (foundIds(last).length === 0 || (healedIn(last) === 0 && followed === 0)) {
+        return { ...summary(last), healed };
+      }
+      if (healedIn(last) === 0) await sleep(KUBELET_RETRY_MS, undefined, { signal: deadline }).catch(() => undefined);
     }
     await sleep(RETRY_MS);
   }
@@ -271,9 +285,11 @@ function healedIn(round: Round): number {
 
 function summary(round: Round): Done {
   if (round.kind === "failed") return { outcome: "failed", reason: round.reason, healed: 0, left: [] };
-  const left = [...foundIds(round)];
+  const followed = new Set(leftToKubelet(round));
+  const left = foundIds(round).filter((id) => !followed.has(id));
   const note = round.kind === "planned" ? round.note : undefined;
-  const reason = note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`);
+  const dead = followed.size === 0 ? "" : `; ${followed.size} dead sandboxes need no repair and are left to kubelet`;
+  const reason = (note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`)) + dead;
   return { outcome: left.length === 0 ? "healed" : "left", reason, healed: healedIn(round), left };
 }
 

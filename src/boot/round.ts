@@ -23,6 +23,8 @@ export interface RoundOptions extends Pick<RunOptions, "session" | "concurrency"
   readonly remainingMs: () => number;
   /** After it no step is started, and steps in flight are abandoned. */
   readonly deadline: AbortSignal;
+  /** After it no further action is started; those in flight have until the deadline. */
+  readonly stop?: AbortSignal;
   /** Stops at the plan. */
   readonly dryRun: boolean;
 }
@@ -54,7 +56,7 @@ export async function healRound({ caution, ...pipeline }: RoundPipeline, options
     cniCacheDir: options.observe.cniCacheDir,
     // No kubelet runs yet that could finish a pod.
     waits: { ...DEFAULT_WAITS, actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()), kubeletMs: 0, socketMs: 0 },
-    interruption: { stop: options.deadline, giveUp: options.deadline },
+    interruption: { stop: options.stop ?? options.deadline, giveUp: options.deadline },
   });
   if (!healing.ok) return { kind: "failed", reason: `${healing.refusal.message} ${healing.refusal.next}` };
   return { kind: "healed", seen: healing.value, plan };
@@ -67,8 +69,12 @@ export function throughRuntime(
 ): RoundPipeline {
   return {
     observe: () => observeNode(observe, env),
-    // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
-    policy: (first) => (isClockBehindRecords(first) ? { ...policy, allDead: true } : policy),
+    policy: (first) => ({
+      ...policy,
+      // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
+      allDead: policy.allDead || isClockBehindRecords(first),
+      kubeletFollows: first.kubernetes.source !== "none" && (mode === "borrowed" || hasJustStarted(first)),
+    }),
     caution: mode === "borrowed" ? needsAgent : undefined,
   };
 }
@@ -139,6 +145,19 @@ function needsAgent({ snapshot }: Planned): string | undefined {
   const agent = plugins.find(({ type }) => AGENT_PLUGINS.has(type))?.type;
   if (agent === undefined) return undefined;
   return `${agent} needs its agent to take a network down, which cannot be up yet: left for after the start`;
+}
+
+/** By then kubelet takes down what died with the machine. */
+const KUBELET_SECONDS = 60;
+
+function hasJustStarted({ runtime, boot }: Snapshot): boolean {
+  if (runtime.process === undefined || boot.status !== "read") return false;
+  return boot.value.uptimeSeconds - runtime.process.startedSecondsAfterBoot < KUBELET_SECONDS;
+}
+
+/** Dead sandboxes that need no repair. */
+export function leftToKubelet({ seen }: Exclude<Round, { kind: "failed" }>): readonly string[] {
+  return seen.plan.leftAlone.flatMap(({ finding, reason }) => (reason.code === "kubelet-follows" ? [finding.id] : []));
 }
 
 /** A smaller difference is load, not a clock step. */

@@ -91,16 +91,16 @@ export interface Asker {
 /** Sends one SelfSubjectAccessReview for each verb, limited as the request itself is. */
 export async function checkPermissions(api: Api, asker: Asker): Promise<readonly Check[]> {
   const node = asker.nodeOfCredentials;
-  const checks = PERMISSIONS.flatMap((permission): readonly (Check | Promise<Check>)[] => {
-    if (node === undefined) return [checkPermission(api, permission, asker)];
+  if (node === undefined) return await Promise.all(PERMISSIONS.map((one) => checkPermission(api, one, asker)));
+  const checks = PERMISSIONS.map(async (permission): Promise<readonly Check[]> => {
     const verbs = permission.ofNode?.verbs ?? [];
     const others = permission.verbs.filter((verb) => !verbs.includes(verb));
     return [
-      ...(verbs.length === 0 ? [] : [checkPermission(api, { ...permission, verbs }, asker)]),
+      ...(verbs.length === 0 ? [] : [await checkPermission(api, { ...permission, verbs }, asker)]),
       ...(others.length === 0 ? [] : [notForNodes({ ...permission, verbs: others })]),
     ];
   });
-  return await Promise.all(checks);
+  return (await Promise.all(checks)).flat();
 }
 
 function notForNodes(permission: Permission): Check {

@@ -23,6 +23,8 @@ export interface LadderCase {
   /** A file or process blocks its removal. */
   readonly obstacle: boolean;
   readonly kubeletAlive: boolean;
+  /** A kubelet is about to start, or has just started: it stops and removes what nothing prevents it from. */
+  readonly kubeletFollows: boolean;
   readonly outlastedMinAge: boolean;
   /** Whether Kubernetes has the pod; `unasked` without an API server and kubelet directories. */
   readonly pod: "known" | "gone" | "unasked";
@@ -49,7 +51,8 @@ export type KeepCode =
   | "control-plane-unproven"
   | "clock-in-doubt"
   | "kept-on-purpose"
-  | "kubelet-recovering";
+  | "kubelet-recovering"
+  | "kubelet-follows";
 
 export type TreatCode =
   | "all-dead-requested"
@@ -92,6 +95,9 @@ export function decideRung(facts: LadderCase): Decision {
     return { rung: 0, reason: reason("kubelet-recovering", "kubelet is alive and may be recovering it right now") };
   }
   const removal = reasonToRemove(facts);
+  if (facts.kubeletFollows && !facts.obstacle && (removal === undefined || KUBELET_REMOVES.has(removal.code))) {
+    return { rung: 0, reason: reason("kubelet-follows", "it needs no repair: kubelet, which starts next, removes it") };
+  }
   if (removal !== undefined) return { rung: 3, reason: removal };
   if (facts.obstacle && facts.kubeletAlive)
     return { rung: 1, reason: reason("kubelet-finishes", "kubelet is alive and finishes once the obstacle is gone") };
@@ -100,6 +106,9 @@ export function decideRung(facts: LadderCase): Decision {
     reason: reason("network-releasable", "its network can be released; its record and logs may still be wanted"),
   };
 }
+
+/** What kubelet removes on its own, in no order and under any attempt. */
+const KUBELET_REMOVES: ReadonlySet<TreatCode> = new Set(["pod-not-on-node", "no-container", "died-with-node"]);
 
 /** Refusals that no option overrides. */
 function reasonToLeave(facts: LadderCase): Reason<KeepCode> | undefined {

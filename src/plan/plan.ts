@@ -195,6 +195,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
     obstacle: finding.cure.length > 0 || failsToStop(finding, sandbox, known),
     kubeletAlive: isKubeletAlive(view),
+    kubeletFollows: policy.kubeletFollows === true,
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podPresence(sandbox, view),
     controlPlane: isControlPlane(sandbox, about),

@@ -10,6 +10,8 @@ export interface HealPolicy extends DiagnosisPolicy {
   readonly allDead: boolean;
   /** The maximum number of subjects per run; the rest is left for the next run. */
   readonly cap: number;
+  /** At boot, on a node with a kubelet: only what needs a repair is healed. */
+  readonly kubeletFollows?: boolean;
   /** Sandboxes whose removal an earlier run started and did not finish, from its journal. */
   readonly unfinished?: ReadonlySet<string>;
   /** Manual classes that may be healed: by `--allow`, or by the agent's policy. */

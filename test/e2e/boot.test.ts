@@ -6,6 +6,7 @@ import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { listedIds, treeOf } from "./healed-node.ts";
+import { kubeletKnows } from "./scanned-node.ts";
 import { UNGHOST, unghost } from "./unghost.ts";
 
 const CONFIG = ["--containerd-config", "/etc/containerd/config.toml"];
@@ -58,6 +59,28 @@ describe("boot before the runtime starts", () => {
     const [listed] = await node.cri.listPodSandbox(undefined, CALL);
     expect(listed).toMatchObject({ id: pod.sandboxId, state: 0 });
   });
+});
+
+test("on a node with a kubelet only what needs a repair is healed before the start", async () => {
+  const node = await start({ runtime: "1.6" });
+  const pods = await runPods(node, 3, { containers: [{ name: "main" }] });
+  kubeletKnows(node, ...pods);
+  const [torn, ...others] = pods;
+  if (torn === undefined) throw new Error("three were made");
+  await node.powerCut();
+  await emptyResultCache(node, torn);
+  await node.powerOn({ runtime: false });
+
+  const { stdout } = await node.exec([UNGHOST, "boot", ...CONFIG], { timeoutMs: HANG_GUARD_MS });
+
+  expect(stdout).toContain("1 healed in");
+  expect(bootReport(node)).toMatchObject({
+    outcome: "healed",
+    healed: 1,
+    reason: expect.stringContaining("2 dead sandboxes need no repair and are left to kubelet"),
+  });
+  await node.startRuntime();
+  expect(await listedIds(node)).toEqual(expect.arrayContaining(others.map(({ sandboxId }) => sandboxId)));
 });
 
 describe("boot --dry-run", () => {

@@ -8,6 +8,7 @@ const DEAD: LadderCase = {
   retained: false,
   obstacle: false,
   kubeletAlive: true,
+  kubeletFollows: false,
   outlastedMinAge: true,
   pod: "known",
   controlPlane: false,
@@ -39,6 +40,7 @@ const SENTENCES: Readonly<Record<Code, string>> = {
   "clock-in-doubt": DOUBT.text,
   "kept-on-purpose": "Kubernetes keeps it on purpose",
   "kubelet-recovering": "kubelet is alive and may be recovering it right now",
+  "kubelet-follows": "it needs no repair: kubelet, which starts next, removes it",
   "all-dead-requested": "--all-dead asks for everything proven dead",
   "kept-with-network-held": "Kubernetes keeps it on purpose, but its network cannot be released",
   "kubelet-finishes": "kubelet is alive and finishes once the obstacle is gone",
@@ -189,6 +191,26 @@ const ROWS: readonly Row[] = [
     facts: { allDead: true, controlPlane: true, ...UNASKED },
     rung: 0,
     code: "control-plane-unproven",
+  },
+  ...(["known", "gone", "unasked"] as const).map(
+    (pod): Row => ({
+      when: `a kubelet follows, nothing prevents the removal, and its pod is ${pod}`,
+      facts: { ...UNASKED, pod, kubeletFollows: true },
+      rung: 0,
+      code: "kubelet-follows",
+    }),
+  ),
+  {
+    when: "a kubelet follows, and something prevents the removal",
+    facts: { ...UNASKED, pod: "gone", kubeletFollows: true, obstacle: true },
+    rung: 3,
+    code: "pod-not-on-node",
+  },
+  {
+    when: "a kubelet follows that would be refused the name",
+    facts: { ...UNASKED, pod: "known", kubeletFollows: true, attemptReused: true },
+    rung: 3,
+    code: "attempt-reused",
   },
   {
     when: "it was never created and a running kubelet has just started",
