@@ -1,4 +1,6 @@
 import type { Agent, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from "node:http";
+import { byteCollector } from "../host/bytes.ts";
+import { JSON_LIMITS, jsonMeter } from "../host/json-meter.ts";
 import { KubeError } from "./errors.ts";
 
 /** Address, TLS settings and credentials of an API server. */
@@ -67,7 +69,16 @@ export interface Asked {
 export type Connection = ReturnType<typeof connect>;
 
 /** A node's pods are a few MB at most; a larger response would exceed the memory limit of the agent. */
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 24 * 1024 * 1024;
+
+/** Of all answers to one client, which lasts for one scan at most. */
+const MAX_VALUES = 5 * JSON_LIMITS.values;
+
+/** Each piece costs far more than a byte until it is read; the first ones may be small. */
+const [SMALL_CHUNKS, SMALL_BYTES] = [10_000, 64];
+
+/** Before each answer; servers send one at most. */
+const MAX_INFORMATIONAL = 100;
 
 export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) {
   const isTls = access.server.protocol === "https:";
@@ -76,6 +87,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) 
   // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");
   const http = process.getBuiltinModule("node:http");
+  let valuesLeft = MAX_VALUES;
   const direct = () => (isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true }));
   const agent = access.agent ?? direct();
 
@@ -105,8 +117,45 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) 
         });
       };
       const request = isTls ? https.request(url, { ...options, ...tls }, take) : http.request(url, options, take);
+      let informational = 0;
+      request.on("information", () => {
+        informational += 1;
+        if (informational > MAX_INFORMATIONAL) {
+          request.destroy(new KubeError("unreadable", `it sent more than ${MAX_INFORMATIONAL} informational answers`));
+        }
+      });
       request.once("error", fail);
       request.end(content?.body);
+    });
+  }
+
+  function receiveAnswer(response: IncomingMessage): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const body = byteCollector();
+      let chunks = 0;
+      const limits = { ...JSON_LIMITS, values: Math.min(JSON_LIMITS.values, valuesLeft) };
+      const meter = jsonMeter(limits);
+      const refuse = (excess: string): void => reject(new KubeError("unreadable", `its answer ${excess}`));
+      response.on("data", (chunk: Buffer) => {
+        chunks += 1;
+        const isTiny = chunks > SMALL_CHUNKS + body.size() / SMALL_BYTES;
+        const excess = isTiny ? "comes in too many pieces of a few bytes" : meter.add(chunk);
+        if (excess !== undefined) refuse(excess);
+        else if (body.size() + chunk.length > maxBytes) refuse(`is larger than ${maxBytes} bytes`);
+        else body.add(chunk);
+      });
+      response.once("error", reject);
+      response.once("close", () => refuse("broke off"));
+      response.once("end", () => {
+        if (!response.complete) return;
+        valuesLeft -= meter.count();
+        const seconds = Number(response.headers["retry-after"]);
+        resolve({
+          status: response.statusCode ?? 0,
+          body: body.take().toString("utf8"),
+          retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
+        });
+      });
     });
   }
 
@@ -120,37 +169,14 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) 
 
   return {
     /** The whole answer. */
-    ask: (asked: Asked, signal: AbortSignal) => send(asked, signal, (response) => receiveAnswer(response, maxBytes)),
+    ask: (asked: Asked, signal: AbortSignal) => send(asked, signal, receiveAnswer),
     /** A streamed response without an end. An error response is returned complete. */
     follow: (asked: Asked, signal: AbortSignal) =>
       send<Answer | AsyncIterable<Buffer>>(asked, signal, async (response) =>
-        response.statusCode === 200 ? chunksOf(response, signal) : await receiveAnswer(response, maxBytes),
+        response.statusCode === 200 ? chunksOf(response, signal) : await receiveAnswer(response),
       ),
     close: () => agent.destroy(),
   };
-}
-
-function receiveAnswer(response: IncomingMessage, maxBytes: number): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    response.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) reject(new KubeError("unreadable", `its answer is larger than ${maxBytes} bytes`));
-      else chunks.push(chunk);
-    });
-    response.once("error", reject);
-    response.once("close", () => reject(new KubeError("unreadable", "its answer broke off")));
-    response.once("end", () => {
-      if (!response.complete) return;
-      const seconds = Number(response.headers["retry-after"]);
-      resolve({
-        status: response.statusCode ?? 0,
-        body: Buffer.concat(chunks).toString("utf8"),
-        retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
-      });
-    });
-  });
 }
 
 /** For messages. */

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
+import { byteCollector } from "../host/bytes.ts";
+import { parseJson } from "../host/text.ts";
 import { type Answer, type ApiAccess, type Asked, type Connection, connect, isTokenSafe, nameOf } from "./access.ts";
 import { KubeError, type KubeErrorKind } from "./errors.ts";
 
@@ -95,10 +97,13 @@ export async function getObject<T>(
   kind: string,
   query = "",
 ): Promise<T> {
-  const result = v.safeParse(schema, await api.get(`${path}${query}`));
+  const result = v.safeParse(schema, await api.get(`${path}${query}`), FIRST_ISSUE);
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no ${kind}`);
   return result.output;
 }
+
+/** Why an answer has another structure does not matter: a list without one right item would have millions of reasons. */
+export const FIRST_ISSUE = { abortEarly: true } as const;
 
 /** From the server's cache. */
 export const CACHED = "?resourceVersion=0";
@@ -158,13 +163,9 @@ const LONGEST_MESSAGE = 300;
 
 /** API servers explain an error in a Status object; a proxy in front of them may return anything. */
 function statusMessage(body: string): string {
-  try {
-    const status = v.safeParse(StatusSchema, JSON.parse(body));
-    return status.success ? status.output.message.slice(0, LONGEST_MESSAGE) : "";
-  } catch {
-    // Not JSON: only the status code is known.
-    return "";
-  }
+  const status = v.safeParse(StatusSchema, parseJson(body));
+  // Otherwise only the status code is known.
+  return status.success ? status.output.message.slice(0, LONGEST_MESSAGE) : "";
 }
 
 function withheldHint(access: ApiAccess): string {
@@ -193,30 +194,23 @@ export async function* watchEvents(
   chunks: AsyncIterable<Buffer>,
   longestLine: number = LONGEST_LINE,
 ): AsyncGenerator<WatchEvent> {
-  let pieces: Buffer[] = [];
-  let size = 0;
+  const piece = byteCollector();
   for await (const chunk of chunks) {
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
-      pieces.push(chunk.subarray(from, end));
-      const line = Buffer.concat(pieces).toString("utf8");
-      pieces = [];
-      size = 0;
+      piece.add(chunk.subarray(from, end));
+      const line = piece.take().toString("utf8");
       from = end + 1;
       if (line.trim() !== "") yield parse(line);
     }
-    pieces.push(chunk.subarray(from));
-    size += chunk.length - from;
-    if (size > longestLine) throw new KubeError("unreadable", `the watch sent a line longer than ${longestLine} bytes`);
+    piece.add(chunk.subarray(from));
+    if (piece.size() > longestLine)
+      throw new KubeError("unreadable", `the watch sent a line longer than ${longestLine} bytes`);
   }
 }
 
 function parse(line: string): WatchEvent {
-  try {
-    const event = v.safeParse(WatchEventSchema, JSON.parse(line));
-    if (event.success) return event.output;
-  } catch {
-    // Not JSON: reported below, like any other invalid line.
-  }
+  const event = v.safeParse(WatchEventSchema, parseJson(line));
+  if (event.success) return event.output;
   throw new KubeError("unreadable", "the watch sent a line that is no event");
 }

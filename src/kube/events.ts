@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Api } from "./api.ts";
+import { type Api, FIRST_ISSUE } from "./api.ts";
 import type { PodEvent } from "./cluster-facts.ts";
 import { KubeError } from "./errors.ts";
 
@@ -45,7 +45,7 @@ export async function readEvents(
 ): Promise<readonly PodEvent[]> {
   const here = new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`));
   const query = new URLSearchParams({ fieldSelector: SELECTOR, limit: String(MAX_EVENTS) });
-  const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`));
+  const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`), FIRST_ISSUE);
   if (!list.success) throw new KubeError("unreadable", "the API server's list of events has no list structure");
   const last = new Map<string, PodEvent>();
   for (const item of list.output.items ?? []) {

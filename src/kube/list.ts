@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Api, ByteBudget } from "./api.ts";
+import { type Api, type ByteBudget, FIRST_ISSUE } from "./api.ts";
 import { KubeError } from "./errors.ts";
 
 const PAGE_SIZE = 500;
@@ -68,7 +68,7 @@ export async function* pagesOf<Item>(api: Api, request: ListRequest<Item>): Asyn
   for (let page = 0; page < MAX_PAGES; page++) {
     const from = next === "" ? firstPage(request) : { limit: String(pageSize), continue: next };
     const parameters = new URLSearchParams({ ...query, ...from });
-    const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept, budget));
+    const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept, budget), FIRST_ISSUE);
     if (!result.success) throw new KubeError("unreadable", `the API server's list ${path} has no list structure`);
     const { items, metadata } = result.output;
     next = metadata?.continue ?? "";

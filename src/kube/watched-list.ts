@@ -28,12 +28,15 @@ const STEADY_MS = 10_000;
 
 /** Far above any node: a watch that adds objects without end must not use up the node's memory. */
 const MAX_KEPT = 50_000;
+const MAX_KEPT_LENGTH = 32 * 1024 * 1024;
 
 export function watchList<Parsed, Item>(
   resource: Resource<Parsed, Item>,
   { open, openMs, onChange }: WatchedListOptions,
 ) {
   const kept = new Map<string, Item>();
+  const lengths = new Map<string, number>();
+  let totalLength = 0;
   const stop = new AbortController();
   const started = Promise.withResolvers<void>();
   let version: string | undefined;
@@ -54,13 +57,20 @@ export function watchList<Parsed, Item>(
 
   function keep(key: string, item: Item | undefined): void {
     if (isDeepStrictEqual(kept.get(key), item)) return;
-    if (item === undefined) kept.delete(key);
-    else {
+    const length = item === undefined ? 0 : key.length + JSON.stringify(item).length;
+    const total = totalLength + length - (lengths.get(key) ?? 0);
+    if (item === undefined) {
+      kept.delete(key);
+      lengths.delete(key);
+    } else {
       if (kept.size >= MAX_KEPT && !kept.has(key)) {
         throw new KubeError("unreadable", `${resource.path} has more than ${MAX_KEPT} objects`);
       }
+      if (total > MAX_KEPT_LENGTH) throw new KubeError("unreadable", `${resource.path} has too large objects`);
       kept.set(key, item);
+      lengths.set(key, length);
     }
+    totalLength = total;
     onChange();
   }
 

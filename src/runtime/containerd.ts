@@ -4,7 +4,7 @@ import { EventsDefinition } from "./gen/containerd/events.ts";
 import { type Lease, LeasesDefinition } from "./gen/containerd/leases.ts";
 import { type Sandbox, StoreDefinition } from "./gen/containerd/sandboxes.ts";
 import { type Process, TasksDefinition } from "./gen/containerd/tasks.ts";
-import { type CallOptions, done, ENDLESS, type GrpcChannel, methodsOf, openChannel } from "./grpc.ts";
+import { type CallOptions, done, ENDLESS, type GrpcChannel, methodsOf, openChannel, SMALL_LIST } from "./grpc.ts";
 
 /** The namespace of the CRI plugin's records. */
 const KUBERNETES_NAMESPACE = "k8s.io";
@@ -43,12 +43,12 @@ export function openContainerd(path: string, channel: GrpcChannel = openChannel(
       done(channel.unary(sandboxes.delete, { sandboxId }, options)),
     /** containerd waits two seconds for each shim that does not answer, one after the other. */
     listTasks: async (options: CallOptions): Promise<readonly Process[]> =>
-      (await channel.unary(tasks.list, {}, options)).tasks,
+      (await channel.unary(tasks.list, {}, { ...options, limits: SMALL_LIST })).tasks,
     /** Undefined if the container has no task. */
     findTask: (containerId: string, options: CallOptions) =>
       unless("not-found", undefined, async () => (await channel.unary(tasks.get, { containerId }, options)).process),
     listLeases: async (options: CallOptions): Promise<readonly Lease[]> =>
-      (await channel.unary(leases.list, {}, options)).leases,
+      (await channel.unary(leases.list, {}, { ...options, limits: SMALL_LIST })).leases,
     deleteLease: (id: string, options: CallOptions) => done(channel.unary(leases.delete, { id }, options)),
     /** Empty on containerd 1.x, which has no sandbox store. */
     listSandboxes: (options: CallOptions): Promise<readonly Sandbox[]> =>

@@ -1,6 +1,15 @@
 import { unless } from "./errors.ts";
 import * as api from "./gen/runtime/v1/cri.ts";
-import { type CallOptions, done, ENDLESS, type GrpcChannel, methodsOf, openChannel, TextReader } from "./grpc.ts";
+import {
+  type CallOptions,
+  done,
+  ENDLESS,
+  type GrpcChannel,
+  methodsOf,
+  type OnObject,
+  openChannel,
+  TextReader,
+} from "./grpc.ts";
 
 export type PodSandboxConfig = api.DeepPartial<api.PodSandboxConfig>;
 export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
@@ -11,7 +20,7 @@ const methods = methodsOf(api.RuntimeServiceDefinition);
 
 const listSandboxStates = {
   ...methods.listPodSandbox,
-  decode: (bytes: Uint8Array) => api.SandboxStates.decode(new TextReader(bytes)).items,
+  decode: (bytes: Uint8Array, onObject?: OnObject) => api.SandboxStates.decode(new TextReader(bytes, onObject)).items,
 };
 
 /**

@@ -15,10 +15,12 @@ export interface CallOptions {
 interface AnswerLimits {
   readonly bytes: number;
   readonly messages: number;
+  /** Nested messages, of which each becomes an object: two bytes may take three hundred. */
+  readonly objects: number;
 }
 
 /** A stream whose messages are not kept may have no other limit than its timeout. */
-export interface StreamOptions extends CallOptions {
+export interface LimitedOptions extends CallOptions {
   readonly limits?: AnswerLimits;
 }
 
@@ -27,8 +29,11 @@ export interface Method<Request, Response> {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly encode: (request: Request) => Uint8Array;
-  readonly decode: (bytes: Uint8Array) => Response;
+  readonly decode: (bytes: Uint8Array, onObject?: OnObject) => Response;
 }
+
+/** Called for each message within a message; throws when there are too many. */
+export type OnObject = () => void;
 
 /**
  * gRPC over a unix socket: unary calls and server streams. One HTTP/2 connection, opened by the first call and opened
@@ -42,16 +47,33 @@ export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 /** One byte for the compression flag, four for the length. */
 const FRAME_HEADER_BYTES = 5;
 
-const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1 };
+/** A sandbox with its labels has some 18 objects in 600 bytes: this is more than 16 MiB of them. */
+const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1, objects: 400_000 };
+
+/** Tasks and leases are two or three small objects each. */
+export const SMALL_LIST: AnswerLimits = { bytes: 8 * 1024 * 1024, messages: 1, objects: 100_000 };
 
 /** A record is some 10 KB with its OCI spec, of which little is kept: this allows ten thousand of them. */
-const LIST_STREAM: AnswerLimits = { bytes: 128 * 1024 * 1024, messages: 50_000 };
+const LIST_STREAM: AnswerLimits = { bytes: 128 * 1024 * 1024, messages: 50_000, objects: 750_000 };
 
 /** Event streams have no end, and are not kept. */
-export const ENDLESS: AnswerLimits = { bytes: Number.POSITIVE_INFINITY, messages: Number.POSITIVE_INFINITY };
+export const ENDLESS: AnswerLimits = {
+  bytes: Number.POSITIVE_INFINITY,
+  messages: Number.POSITIVE_INFINITY,
+  objects: Number.POSITIVE_INFINITY,
+};
 
 /** All answers of one scan together. A list that is read in parts counts several times. */
 export const BYTES_PER_SCAN = 256 * 1024 * 1024;
+const OBJECTS_PER_SCAN = 3_000_000;
+
+/** Servers fill frames. Each costs far more than a byte until it is read. */
+const SMALL_BYTES = 64;
+/** The first ones may be small. */
+const SMALL_CHUNKS = 10_000;
+
+/** Of one list: far above any node. */
+const MAX_ITEMS = 50_000;
 
 /** With HTTP/2's default of 64 KiB a long list would wait for a round trip after each window. */
 const WINDOW_BYTES = 4 * 1024 * 1024;
@@ -64,7 +86,9 @@ const MAX_SESSION_MB = 256;
 
 /** `maxBytes` is the limit of all answers together, for a channel that is closed after one scan. */
 export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY } = {}) {
-  const received = new AnswerMeter("what the runtime answered to one scan", { ...ENDLESS, bytes: maxBytes });
+  const isBounded = Number.isFinite(maxBytes);
+  const all = { ...ENDLESS, bytes: maxBytes, objects: isBounded ? OBJECTS_PER_SCAN : Number.POSITIVE_INFINITY };
+  const received = new AnswerMeter("what the runtime answered to one scan", all);
   /** More than one only while the server closes an old connection. */
   const connections = new Set<Connection>();
 
@@ -85,13 +109,17 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
     const meter = new AnswerMeter("the answer", limits);
     return {
       push: (chunk: Uint8Array): readonly Uint8Array[] => {
-        meter.addBytes(chunk.length);
+        meter.addChunk(chunk);
         received.addBytes(chunk.length);
         const messages = reader.push(chunk);
         meter.addMessages(messages.length);
         return messages;
       },
       end: () => reader.end(),
+      onObject: () => {
+        meter.addObject();
+        received.addObject();
+      },
       toError: (error: unknown): RuntimeError => {
         const timedOut = performance.now() - startedAt >= timeoutMs - CLOCK_SLACK_MS;
         return toRuntimeError(error, { call: nameOf(rpc), socketPath: path, timedOut });
@@ -102,14 +130,14 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
   async function* stream<Request, Response>(
     rpc: Method<Request, Response>,
     request: Request,
-    options: StreamOptions,
+    options: LimitedOptions,
   ): AsyncGenerator<Response, void> {
     const answer = answerTo(rpc, options, options.limits ?? LIST_STREAM);
     try {
       const call = await startCall(currentConnection, rpc, request, options);
       try {
         for await (const chunk of chunksOf(call.stream)) {
-          for (const message of answer.push(chunk)) yield decoded(rpc, message);
+          for (const message of answer.push(chunk)) yield decoded(rpc, message, answer.onObject);
         }
         await call.ended;
       } finally {
@@ -125,9 +153,9 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
   async function unary<Request, Response>(
     rpc: Method<Request, Response>,
     request: Request,
-    options: CallOptions,
+    options: LimitedOptions,
   ): Promise<Response> {
-    const answer = answerTo(rpc, options, ONE_MESSAGE);
+    const answer = answerTo(rpc, options, options.limits ?? ONE_MESSAGE);
     let message: Uint8Array | undefined;
     try {
       const call = await startCall(currentConnection, rpc, request, options);
@@ -141,7 +169,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
       await call.ended.finally(() => call.close());
       answer.end();
       if (message === undefined) throw new GrpcError(GrpcStatus.internal, "the answer holds no message");
-      return decoded(rpc, message);
+      return decoded(rpc, message, answer.onObject);
     } catch (error) {
       throw answer.toError(error);
     }
@@ -350,7 +378,9 @@ class AnswerMeter {
   readonly #what: string;
   readonly #limits: AnswerLimits;
   #bytes = 0;
+  #chunks = 0;
   #messages = 0;
+  #objects = 0;
 
   constructor(what: string, limits: AnswerLimits) {
     this.#what = what;
@@ -362,9 +392,21 @@ class AnswerMeter {
     if (this.#bytes > this.#limits.bytes) this.#refuse(`${this.#limits.bytes} bytes`);
   }
 
+  addChunk({ length }: Uint8Array): void {
+    this.addBytes(length);
+    this.#chunks += 1;
+    const isTiny = this.#chunks > SMALL_CHUNKS + this.#bytes / SMALL_BYTES;
+    if (isTiny && Number.isFinite(this.#limits.bytes)) this.#refuse(`${this.#chunks} pieces of a few bytes`);
+  }
+
   addMessages(count: number): void {
     this.#messages += count;
     if (this.#messages > this.#limits.messages) this.#refuse(`${this.#limits.messages} messages`);
+  }
+
+  addObject(): void {
+    this.#objects += 1;
+    if (this.#objects > this.#limits.objects) this.#refuse(`${this.#limits.objects} objects`);
   }
 
   #refuse(limit: string): never {
@@ -379,37 +421,44 @@ export function frame(message: Uint8Array): Uint8Array {
   return framed;
 }
 
-/** Splits a byte stream into messages, independent of chunk boundaries. */
+/** Splits a byte stream into messages, independent of chunk boundaries. Chunks are copied, because one may be a byte. */
 export class MessageReader {
-  #chunks: Uint8Array[] = [];
-  #buffered = 0;
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
+  #message: Buffer | undefined;
+  /** Of the header or the message, whichever is being read. */
+  #received = 0;
 
   /** Accepts the next bytes and returns the messages that they complete. */
   push(chunk: Uint8Array): Uint8Array[] {
-    this.#chunks.push(chunk);
-    this.#buffered += chunk.length;
     const messages: Uint8Array[] = [];
-    while (this.#buffered >= FRAME_HEADER_BYTES) {
-      const length = this.#announcedLength();
-      if (this.#buffered < FRAME_HEADER_BYTES + length) break;
-      const whole = this.#joined();
-      messages.push(whole.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + length));
-      this.#chunks = [whole.subarray(FRAME_HEADER_BYTES + length)];
-      this.#buffered -= FRAME_HEADER_BYTES + length;
+    for (let from = 0; from < chunk.length; ) {
+      const into = this.#message ?? this.#header;
+      const part = chunk.subarray(from, from + into.length - this.#received);
+      into.set(part, this.#received);
+      this.#received += part.length;
+      from += part.length;
+      if (this.#received < into.length) break;
+      this.#received = 0;
+      if (this.#message !== undefined) messages.push(this.#message);
+      const length = this.#message === undefined ? this.#announcedLength() : undefined;
+      this.#message = length === undefined || length === 0 ? undefined : Buffer.allocUnsafeSlow(length);
+      if (length === 0) messages.push(new Uint8Array());
     }
     return messages;
   }
 
   /** Throws when the bytes end within a message. */
   end(): void {
-    if (this.#buffered > 0) throw new GrpcError(GrpcStatus.internal, "the answer ends in the middle of a message");
+    if (this.#received > 0 || this.#message !== undefined) {
+      throw new GrpcError(GrpcStatus.internal, "the answer ends in the middle of a message");
+    }
   }
 
   #announcedLength(): number {
-    const first = this.#chunks[0];
-    const head = first !== undefined && first.length >= FRAME_HEADER_BYTES ? first : this.#joined();
-    if (head[0] !== 0) throw new GrpcError(GrpcStatus.internal, "the answer is compressed, which was not asked for");
-    const length = new DataView(head.buffer, head.byteOffset).getUint32(1);
+    if (this.#header[0] !== 0) {
+      throw new GrpcError(GrpcStatus.internal, "the answer is compressed, which was not asked for");
+    }
+    const length = this.#header.readUInt32BE(1);
     if (length > MAX_MESSAGE_BYTES) {
       throw new GrpcError(
         GrpcStatus.resourceExhausted,
@@ -417,14 +466,6 @@ export class MessageReader {
       );
     }
     return length;
-  }
-
-  #joined(): Uint8Array {
-    const [only] = this.#chunks;
-    if (only !== undefined && this.#chunks.length === 1) return only;
-    const whole = Buffer.concat(this.#chunks);
-    this.#chunks = [whole];
-    return whole;
   }
 }
 
@@ -462,7 +503,7 @@ export function methodsOf<Of extends Service>(
         path: `/${fullName}/${name}`,
         headers,
         encode: (partial) => requestType.encode(requestType.fromPartial(partial)).finish(),
-        decode: (bytes) => responseType.decode(new TextReader(bytes)),
+        decode: (bytes, onObject) => responseType.decode(new TextReader(bytes, onObject)),
       },
     ],
   );
@@ -474,10 +515,17 @@ export async function done(call: Promise<unknown>): Promise<void> {
   await call;
 }
 
-function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array): Response {
+function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array, onObject: OnObject): Response {
   try {
-    return to.decode(bytes);
+    const response = to.decode(bytes, onObject);
+    if (
+      [response, ...Object.values(response as object)].some((list) => Array.isArray(list) && list.length > MAX_ITEMS)
+    ) {
+      throw new AnswerLimitError(`the answer did not end after ${MAX_ITEMS} items`);
+    }
+    return response;
   } catch (error) {
+    if (error instanceof AnswerLimitError) throw error;
     const why = error instanceof Error ? error.message : String(error);
     throw new GrpcError(GrpcStatus.internal, `the answer to ${to.path} cannot be read: ${why}`);
   }
@@ -485,14 +533,27 @@ function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array): Resp
 
 /**
  * Decodes strings with the engine's decoder: the library decodes byte by byte, which takes twice as long when
- * interpreted.
+ * interpreted. Reports each message within the message.
  */
 export class TextReader extends BinaryReader {
   readonly #text: Buffer;
+  readonly #onObject: OnObject;
+  #depth = 0;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, onObject: OnObject = () => undefined) {
     super(bytes);
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#onObject = onObject;
+  }
+
+  /** The generated code keeps its depth here, and deepens it at the start of each message. */
+  get __tsProtoDecodeDepth(): number {
+    return this.#depth;
+  }
+
+  set __tsProtoDecodeDepth(depth: number) {
+    if (depth > this.#depth) this.#onObject();
+    this.#depth = depth;
   }
 
   override string(): string {

@@ -1,17 +1,15 @@
-import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { NodeReport } from "../../src/report/node-report.ts";
 import { ListContainerMessage } from "../../src/runtime/gen/containerd/containers.ts";
 import { ListPodSandboxResponse, VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { frame } from "../../src/runtime/grpc.ts";
 import { startStub } from "../kube/stub-server.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { GUARD_MS, simulatedNode, UNGHOST } from "./unghost.ts";
+import { kubeconfigFor, scanPeak } from "./scan-peak.ts";
+import { GUARD_MS, simulatedNode } from "./unghost.ts";
 
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };
 /** Far below the memory of an endless answer, and above the noise of the garbage collector. */
@@ -79,31 +77,8 @@ async function nodeWith(answers: Answers): Promise<string> {
   return root;
 }
 
-interface Scanned {
-  readonly report: NodeReport;
-  readonly peakKb: number;
-}
-
-/** Scans, and samples the peak memory. */
-async function scan(root: string, flags: readonly string[] = ["--no-kube"]): Promise<Scanned> {
-  const args = ["scan", "-o", "json", "--host-root", root, "--timeout", "20s", ...flags];
-  const child = spawn(UNGHOST, args, {
-    env: { PATH: "/usr/bin:/bin" },
-    stdio: ["ignore", "pipe", "ignore"],
-    timeout: GUARD_MS,
-  });
-  let peakKb = 0;
-  const watch = setInterval(() => {
-    try {
-      const [, kb] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8")) ?? [];
-      peakKb = Math.max(peakKb, Number(kb ?? 0));
-    } catch {
-      // It has ended.
-    }
-  }, 5);
-  const out = await text(child.stdout);
-  clearInterval(watch);
-  return { report: JSON.parse(out) as NodeReport, peakKb };
+function scan(root: string, flags: readonly string[] = ["--no-kube"]) {
+  return scanPeak(root, ["--timeout", "20s", ...flags]);
 }
 
 describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
@@ -134,20 +109,7 @@ describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
       pour();
     });
     onTestFinished(close);
-    const dir = tempDir();
-    onTestFinished(() => dir.remove());
-    const kubeconfig = dir.join("config");
-    writeFileSync(
-      kubeconfig,
-      JSON.stringify({
-        apiVersion: "v1",
-        kind: "Config",
-        "current-context": "c",
-        clusters: [{ name: "c", cluster: { server: url } }],
-        users: [{ name: "u", user: {} }],
-        contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
-      }),
-    );
+    const kubeconfig = kubeconfigFor(url);
 
     const { report, peakKb } = await scan(node.root, ["--kubeconfig", kubeconfig, "--node", "n"]);
 

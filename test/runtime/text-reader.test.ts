@@ -1,6 +1,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ListPodSandboxResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { TextReader } from "../../src/runtime/grpc.ts";
 
 describe("strings in a message", () => {
@@ -27,4 +28,23 @@ describe("strings in a message", () => {
   test("that end beyond the message are refused", () => {
     expect(() => new TextReader(Uint8Array.of(5, 0x61)).string()).toThrow(RangeError);
   });
+});
+
+test("each message within a message is reported, so that their number can be limited", () => {
+  const labels = { a: "1", b: "2" };
+  const items = [
+    { id: "1", labels },
+    { id: "2", labels, metadata: { name: "p" } },
+  ];
+  const bytes = ListPodSandboxResponse.encode(ListPodSandboxResponse.fromPartial({ items })).finish();
+  let objects = 0;
+
+  ListPodSandboxResponse.decode(
+    new TextReader(bytes, () => {
+      objects += 1;
+    }),
+  );
+
+  // The answer, two sandboxes, two labels each, the metadata of one.
+  expect(objects).toBe(8);
 });
