@@ -3,7 +3,8 @@ import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 /** As `kubectl-unghost` on the PATH it is kubectl's plugin: the cluster from an operator's machine. */
 const isPlugin = /(?:^|[/\\])kubectl-unghost(?:\.exe)?$/.test(process.argv0);
-const args = [...(isPlugin ? ["fleet"] : []), ...process.argv.slice(2)];
+const given = process.argv.slice(2);
+const args = isPlugin ? asPlugin(given) : given;
 
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
 // Runs at every failed DEL of a node: without the command line's modules.
@@ -21,3 +22,9 @@ const { processIo } = await import("./cli/io.ts");
 
 // Exits at once: output is written synchronously, and open handles of a source or a child are not waited for.
 process.exit(await runCli(args, processIo()));
+
+/** `kubectl unghost scan` is `unghost fleet scan`; what completes it is asked for the words behind `fleet`. */
+function asPlugin([first, ...rest]: readonly string[]): readonly string[] {
+  if (first === undefined) return ["fleet"];
+  return first === "__complete" ? [first, "fleet", ...rest] : ["fleet", first, ...rest];
+}

@@ -12,6 +12,8 @@ const ATTACHER_KUBECONFIG = "/etc/lab-attacher/kubeconfig";
 /** A driver whose volumes must be attached before a node may mount them. Both run as services of the node. */
 export interface AttachingDriver {
   readonly attacher: Service;
+  /** Serves the socket that kubelet mounts through. */
+  readonly nodePlugin: Service;
   /** From now on the storage fails to attach, with this error. */
   refuse(message: string): Promise<void>;
   accept(): Promise<void>;
@@ -39,6 +41,7 @@ export async function startAttachingDriver(cluster: Cluster): Promise<AttachingD
   const calls = lab.path(`${DIR}/calls`);
   return {
     attacher,
+    nodePlugin: driver,
     refuse: (message) => lab.writeFile(`${DIR}/refuse`, message),
     accept: () => rm(lab.path(`${DIR}/refuse`), { force: true }),
     calls: () => (existsSync(calls) ? readFileSync(calls, "utf8").trim().split("\n") : []),

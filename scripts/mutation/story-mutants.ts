@@ -423,6 +423,25 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [{ file: "src/host/distributions.ts", from: "kubeconfig-kubelet", to: "kubelet.conf" }],
   },
   {
+    story: "test/cluster/fleet.test.ts",
+    tests: "why names the cause in situations",
+    broken: "messages of kubelet mean nothing",
+    edits: [
+      {
+        file: "src/fleet/why/message.ts",
+        from: "const answers = answersIn(message);",
+        to: 'const answers = answersIn("");',
+      },
+    ],
+  },
+  {
+    story: "test/cluster/fleet-scale.test.ts",
+    broken: "a scan of the fleet leaves a node out",
+    edits: [
+      { file: "src/fleet/scan-report.ts", from: "return nodes.toSorted(", to: "return nodes.slice(1).toSorted(" },
+    ],
+  },
+  {
     story: "test/cluster/own-node-only.test.ts",
     broken: "the policy lets an agent touch pods of other nodes",
     edits: [

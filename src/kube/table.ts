@@ -33,7 +33,8 @@ export async function listTable<Column extends string>(
   const found: Readonly<Record<Column, string>>[] = [];
   let next: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const position: Record<string, string> = next === undefined ? {} : { continue: next };
+    // From the server's cache, which answers with all rows at once; an older server sends pages.
+    const position: Record<string, string> = next === undefined ? { resourceVersion: "0" } : { continue: next };
     const parameters = new URLSearchParams({ ...query, ...position, limit: String(PAGE_SIZE), includeObject: "None" });
     const answer = v.safeParse(TableSchema, await api.get(`${path}?${parameters.toString()}`, TABLE));
     if (!answer.success) throw new KubeError("unreadable", `the API server's list ${path} is no table`);

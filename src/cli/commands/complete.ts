@@ -9,6 +9,7 @@ import { ExitCode, type Io } from "../io.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { kebab } from "../settings/table.ts";
 import { SHELLS } from "./completion.ts";
+import { FLEET_ACTIONS } from "./fleet.ts";
 import { COMMAND_NAMES, commandNamed } from "./index.ts";
 
 /** Sources of node-specific words. */
@@ -35,7 +36,7 @@ async function wordsFor(
   const last = before.at(-1);
   if (["--only", "--skip", "--allow"].includes(last ?? "")) return classes.map(({ id }) => id);
   if (last === "-o" || last === "--output")
-    return name === "scan" || name === "heal" ? [...FORMATS, "wide", "name"] : FORMATS;
+    return name === "scan" || name === "heal" || name === "fleet" ? [...FORMATS, "wide", "name"] : FORMATS;
   if (last === "--distribution") return (await import("../../boot/install/detect.ts")).CHOICES;
   if ((last === "-n" || last === "--namespace") && (name === "scan" || name === "heal"))
     return [...new Set(sources.pods().map((pod) => pod.slice(0, pod.indexOf("/"))))];
@@ -57,6 +58,8 @@ async function wordsFor(
     case "quarantine":
       if (before.length === 0) return ["list", "prune"];
       return before[0] === "prune" ? (await sources.journal()).filter(holdsFiles).map(({ id }) => id) : [];
+    case "fleet":
+      return before.length === 0 ? FLEET_ACTIONS : [];
     case "help":
       return COMMAND_NAMES;
     case "completion":

@@ -29,7 +29,7 @@ export const fleetCommand = defineCommand({
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
     if (run === undefined) {
-      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${[...ACTIONS.keys()].join(" or ")}`);
+      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${FLEET_ACTIONS.join(" or ")}`);
     }
     try {
       return await run(flags, args, io);
@@ -47,6 +47,8 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ["scan", runScan],
   ["why", runWhy],
 ]);
+
+export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
 
 async function runScan(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
   const { exitCodeOf, printableScan, scanSummary } = await import("../../fleet/scan-report.ts");
@@ -94,7 +96,7 @@ interface InCluster extends ChosenCluster {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** For a list of all reports; a page of a thousand has 8 MB at most. */
+/** A page of reports has 20 MB at most. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 async function inCluster<Result>(

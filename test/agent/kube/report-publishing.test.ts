@@ -138,6 +138,29 @@ describe("publishing the GhostReport", () => {
     );
   });
 
+  test("a node that comes back from a power cut, and is healed, writes twice in its first minute", async () => {
+    const agent = shownAgent();
+    const before = agent.show();
+    agent.scanned();
+    await agent.time.pass(MINUTE);
+    await before.close();
+    const written = writeTimes(agent);
+    const bootedAt = agent.time.clock();
+    const ghosts = Array.from({ length: 12 }, (_, index) => sighting({ pod: `web-${index}` }));
+    const healing = ghosts.map((one) => ({ ...one, standing: { kind: "healing" } as const }));
+
+    const face = agent.show();
+    for (const found of [ghosts.slice(0, 8), ghosts, healing, healing.slice(5), healing.slice(10), []]) {
+      agent.scanned(found);
+      await agent.time.pass(2 * SECOND);
+    }
+    await agent.time.pass(2 * MINUTE);
+
+    expect(written.filter((at) => at < bootedAt + MINUTE)).toHaveLength(2);
+    expect(agent.report()?.status?.verdict).toBe("healthy");
+    await face.close();
+  });
+
   test("a restart writes nothing, and keeps the times of the condition", async () => {
     const agent = shownAgent();
     const first = agent.show();
