@@ -39,7 +39,12 @@ function replicaSet(name: string, nodeName: string, spec: object): object {
 /** The driver as it is installed: its CSIDriver and its node plugin. */
 export function driverObjects(nodeName: string): readonly object[] {
   return [
-    { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: DRIVER }, spec: { attachRequired: false } },
+    {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "CSIDriver",
+      metadata: { name: DRIVER },
+      spec: { attachRequired: false, volumeLifecycleModes: ["Persistent", "Ephemeral"] },
+    },
     // Alphabetically after its sidecar: the order of healing must not depend on the name.
     replicaSet("zz-node-plugin", nodeName, {
       containers: [onNode("driver", [PROGRAM, DRIVER, nodeName, DRIVER_SOCKET, REGISTRATION])],
@@ -112,4 +117,10 @@ export function databaseObjects(nodeName: string): readonly object[] {
     ...volumeObjects("database", "vol-database"),
     replicaSet("database", nodeName, specWithVolume("database", "cat /data/volume; exec sleep 1000000000")),
   ];
+}
+
+/** A pod with a volume of its own, which is made with the pod. */
+export function scratchObjects(nodeName: string): readonly object[] {
+  const volumes = [{ name: "data", csi: { driver: DRIVER } }];
+  return [replicaSet("scratch", nodeName, { ...specWithVolume("", "exec sleep 1000000000"), volumes })];
 }

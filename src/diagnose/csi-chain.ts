@@ -169,13 +169,14 @@ function describe(finding: Finding, chain: Chain): Finding {
     blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
     followUps: restartsOf(chain),
     missingSockets: sockets.map(({ path }) => path),
-    aftermath: waiting.length === 0 ? undefined : mountsToCome(waiting),
+    aftermath: mountsToCome(waiting.filter((pod) => !hasFreshVolumes(pod))),
   };
 }
 
 /** With the socket back, pods that crashed without it need not wait for a back-off of minutes. */
-function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
-  const restarts = [...crashing, ...down]
+function restartsOf({ sockets, crashing, down, waiting, node }: Chain): readonly Step[] {
+  const mounting = waiting.filter(hasFreshVolumes);
+  const restarts = [...crashing, ...down, ...mounting]
     .filter(
       ({ controller, ignored, terminating }) => controller !== undefined && ignored !== true && terminating !== true,
     )
@@ -184,22 +185,37 @@ function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
     .slice(0, MAX_RESTARTED)
     .map((pod): Step => {
       const { namespace = "", name = "", uid } = pod;
-      return { kind: "kick-pod", namespace, name, uid, node, ...(down.includes(pod) ? { mayCrash: true } : {}) };
+      return {
+        kind: "kick-pod",
+        namespace,
+        name,
+        uid,
+        node,
+        mayCrash: down.includes(pod) || undefined,
+        waitsForVolumes: mounting.includes(pod) || undefined,
+      };
     });
   if (restarts.length === 0) return [];
   return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...restarts];
 }
 
 /**
- * Kubelet doubles its back-off after each failed mount up to 2 min 2 s, and keeps it by volume in memory: neither a new
- * pod nor a new attachment resets it, and a restart of kubelet would do more harm than the wait.
+ * Kubelet doubles its back-off after each failed mount up to 2 min 2 s, and keeps it in memory by volume: neither a new
+ * pod nor a new attachment resets it, and a restart of kubelet would do more harm than the wait. For a volume of the pod
+ * alone it ends with the pod.
  */
-const LONGEST_MOUNT_PAUSE = "2m2s";
+const LONGEST_MOUNT_PAUSE_MS = 122_000;
 
-function mountsToCome(waiting: readonly KnownPod[]): string {
+function hasFreshVolumes({ ownVolumes, controller, phase }: KnownPod): boolean {
+  return ownVolumes === true && controller !== undefined && phase === "Pending";
+}
+
+function mountsToCome(waiting: readonly KnownPod[]): Finding["aftermath"] {
+  if (waiting.length === 0) return undefined;
   const pods = waiting.slice(0, MAX_QUOTED).map(nameOf).join(", ");
   const more = waiting.length > MAX_QUOTED ? ` and ${waiting.length - MAX_QUOTED} more` : "";
-  return `once the driver is back, kubelet mounts the volumes of ${pods}${more} at its next retry, up to ${LONGEST_MOUNT_PAUSE} later`;
+  const text = `once the driver is back, kubelet mounts the volumes of ${pods}${more} at its next retry, up to 2m2s later`;
+  return { text, withinMs: LONGEST_MOUNT_PAUSE_MS };
 }
 
 function nameOf({ namespace = "", name = "" }: Pick<KnownPod, "namespace" | "name">): string {

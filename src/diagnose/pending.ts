@@ -148,16 +148,22 @@ function failingCreations(view: NodeView, known: readonly Pending[]): readonly P
     if (hasReadySandbox(pod, view) || known.some((one) => isSamePod(one.pod, pod))) return [];
     const reported = freshReports("create", pod, view);
     const isVolume = reported.every(({ code }) => code === "volume");
+    const firstReported = earliest(reported.map(({ at }) => at)) ?? view.snapshot.observedAt;
     return [
       {
         reason: isVolume ? "creation-waiting" : "creation-failing",
         pod,
-        since: earliest(reported.map(({ at }) => at)) ?? view.snapshot.observedAt,
+        since: (isVolume ? waitsSince(pod, view) : undefined) ?? firstReported,
         ...(isVolume ? { waitsFor: { kind: "volume", message: reported.at(-1)?.message ?? "" } } : {}),
         reported: newest(reported),
       },
     ];
   });
+}
+
+/** An event about a volume has only the time of its last repetition. */
+function waitsSince(pod: NamedPod, { snapshot: { kubernetes } }: NodeView): Date | undefined {
+  return kubernetes.source === "api" ? kubernetes.pods.find(({ uid }) => uid === pod.uid)?.waitingSince : undefined;
 }
 
 /** The pod in Kubernetes; undefined if it is gone or being deleted. */

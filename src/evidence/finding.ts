@@ -34,7 +34,7 @@ export interface Finding {
   /** Sockets of CSI drivers without a server: the subject's pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
   /** What happens without further steps after the heal, and how long it takes. */
-  readonly aftermath?: string;
+  readonly aftermath?: { readonly text: string; readonly withinMs: number };
   /** Why it cannot be healed here, not even with consent. */
   readonly untreatable?: string;
 }

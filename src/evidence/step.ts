@@ -58,6 +58,8 @@ interface StepData {
      * later.
      */
     readonly mayCrash?: true;
+    /** It has not started, because its own volumes could not be mounted: a new pod waits for no back-off of kubelet. */
+    readonly waitsForVolumes?: true;
   };
   /** Removes a record of a runtime that does not start because of it. */
   "delete-record": { readonly record: string; readonly store: "containers" | "sandboxes" };

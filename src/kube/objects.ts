@@ -9,6 +9,7 @@ const PodVolumeSchema = v.object({
   name: v.string(),
   persistentVolumeClaim: v.nullish(v.object({ claimName: v.string() })),
   ephemeral: v.nullish(v.object({})),
+  csi: v.nullish(v.object({})),
   hostPath: v.nullish(v.object({ path: v.string() })),
 });
 
@@ -96,6 +97,16 @@ export function claimsOf({ metadata, spec }: v.InferOutput<typeof PodSchema>): r
   });
 }
 
+/**
+ * The pod has CSI volumes, and all of them are made for this pod alone: inline ones and generic ephemeral ones. A new pod
+ * of its controller has new volumes.
+ */
+function hasVolumesOfItsOwn({ spec }: v.InferOutput<typeof PodSchema>): boolean {
+  const volumes = spec?.volumes ?? [];
+  const own = volumes.some(({ csi, ephemeral }) => Boolean(csi ?? ephemeral));
+  return own && !volumes.some(({ persistentVolumeClaim }) => Boolean(persistentVolumeClaim));
+}
+
 /** The pod's state in the cluster, and its role for storage. Default values are left out. */
 export interface PodState {
   /** The uid of its API object, if it differs from the uid in its sandboxes (mirror pod). */
@@ -107,6 +118,7 @@ export interface PodState {
   /** Containers that ended with an error; missing if none did, or if the pod has finished. */
   readonly crash?: Crash;
   readonly csi?: CsiMounts;
+  readonly ownVolumes?: true;
 }
 
 /**
@@ -143,6 +155,7 @@ export function podState(pod: Pod): PodState {
     ...(waiting.length === 0 ? {} : { waiting }),
     crash,
     csi,
+    ownVolumes: hasVolumesOfItsOwn(pod) || undefined,
   };
 }
 

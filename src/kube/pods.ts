@@ -10,6 +10,8 @@ export interface FreshPod {
   readonly controller?: string;
   /** According to kubelet's last report, one of its containers has crashed and does not run now. */
   readonly down: boolean;
+  /** Kubelet has not started a container of it yet. */
+  readonly pending: boolean;
   readonly terminating: boolean;
   readonly ignored: boolean;
 }
@@ -23,7 +25,7 @@ interface PodName {
 export async function getPod(api: Api, { namespace, name }: PodName): Promise<FreshPod | undefined> {
   const pod = await unlessMissing(getObject(api, podPath({ namespace, name }), PodSchema, "pod"));
   if (pod === undefined) return undefined;
-  const { metadata, spec } = pod;
+  const { metadata, spec, status } = pod;
   const state = podState(pod);
   return {
     uid: metadata.uid,
@@ -32,6 +34,7 @@ export async function getPod(api: Api, { namespace, name }: PodName): Promise<Fr
     ignored: isIgnored(metadata),
     controller: state.controller,
     down: isDown(state),
+    pending: status?.phase === "Pending",
   };
 }
 

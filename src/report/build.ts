@@ -83,6 +83,13 @@ function restartsOf(
   return restarts.length === 0 ? {} : { restarts };
 }
 
+/** The report is of the scan after the heal: what happens without further steps happens this long after it, at the latest. */
+function expectation({ aftermath }: Finding, { observedAt }: NodeReport): string | undefined {
+  if (aftermath === undefined) return undefined;
+  const latest = new Date(Date.parse(observedAt) + aftermath.withinMs).toISOString().replace(/\.\d+Z$/, "Z");
+  return `${aftermath.text}: by ${latest}`;
+}
+
 /** Adds the actions, executed or planned, to the current report. */
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
@@ -92,7 +99,7 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
       action: [...action.steps, ...(action.followUps ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...restartsOf(action, undone),
-      ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),
+      expect: outcome === "healed" ? expectation(action.finding, report) : undefined,
       reason: result.reason,
       code,
       journalId,

@@ -107,7 +107,7 @@ function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: nu
 }
 
 function aftermaths(actions: readonly PlannedAction[], columns: number): readonly string[] {
-  const texts = new Set(actions.flatMap(({ finding }) => finding.aftermath ?? []));
+  const texts = new Set(actions.flatMap(({ finding }) => finding.aftermath?.text ?? []));
   return [...texts].map((text) => wrap(`  ${printable(text)}`, columns, "    "));
 }
 

@@ -48,16 +48,17 @@ export function stepWords(steps: readonly PlannedStep[], { withTargets }: { read
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
   const restarts = steps.filter((step) => step.kind === "kick-pod");
-  const restart = (mayCrash: boolean, why: string): readonly string[] => {
-    const pods = restarts.filter((step) => (step.mayCrash ?? false) === mayCrash);
+  const restart = (isIt: (step: StepOf<"kick-pod">) => boolean, why: string): readonly string[] => {
+    const pods = restarts.filter(isIt);
     return pods.length === 0
       ? []
       : [`restart ${pods.map(({ namespace, name }) => `${namespace}/${name}`).join(", ")}${why}`];
   };
   return [
     ...steps.filter(({ kind }) => kind !== "kick-pod").map(planned),
-    ...restart(false, ", which crashed without it"),
-    ...restart(true, " if it has crashed without it by then"),
+    ...restart(({ mayCrash, waitsForVolumes }) => !mayCrash && !waitsForVolumes, ", which crashed without it"),
+    ...restart(({ mayCrash }) => mayCrash === true, " if it has crashed without it by then"),
+    ...restart(({ waitsForVolumes }) => waitsForVolumes === true, " if its volumes still wait for it"),
   ];
 }
 

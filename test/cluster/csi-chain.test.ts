@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
+import { scratchObjects } from "../../lab/cluster/csi-storage.ts";
 import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { reportOf } from "../e2e/unghost.ts";
@@ -72,8 +73,12 @@ test(
   HANG_GUARD_MS,
 );
 
+interface MountEvents {
+  readonly items: readonly { readonly involvedObject: { readonly name: string }; readonly count?: number }[];
+}
+
 test(
-  "three ghosts at once: the agent restarts what crash-looped for lack of the driver, as a dry run announces it",
+  "three ghosts at once: the agent restarts what crash-looped for lack of the driver, as a dry run announces it, and what waits with a volume of its own",
   async () => {
     const sidecars = names("csi-sidecar", 3);
     const story = await cluster();
@@ -91,16 +96,28 @@ test(
         restartsOf(await podNamed(story, sidecar)) > restarts + 1 ? true : undefined,
       );
     }
+    // Its back-off grows with every mount that fails.
+    await story.apply(scratchObjects(node.name));
+    const failed = await until("mounts of a new pod fail", WAIT_MS, async () => {
+      const scratch = await podNamed(story, "scratch");
+      const events = await story.kubectl("get", "events", "--field-selector=reason=FailedMount", "-o=json");
+      const { items } = JSON.parse(events) as MountEvents;
+      const count = items.find(({ involvedObject }) => involvedObject.name === scratch?.metadata.name)?.count ?? 0;
+      return count > 5 ? scratch : undefined;
+    });
     const planned = reportOf(await unghostOn(node, "heal", "--dry-run", "-o", "json"));
     const restarts = (planned.actions ?? []).flatMap((action) => action.restarts ?? []);
-    expect(restarts.map(({ name }) => name.replace(/-\w+$/, "")).toSorted()).toEqual(sidecars);
+    expect(restarts.map(({ name }) => name.replace(/-\w+$/, "")).toSorted()).toEqual([...sidecars, "scratch"]);
 
     const agent = await agentOn(node);
     await agent.start();
     await socketServed(node);
     const isOld = startedAmong(before);
-    const after = await story.waitForPods(4 + sidecars.length, (pod) => isReady(pod) && !isOld(pod));
+    const after = await story.waitForPods(5 + sidecars.length, (pod) => isReady(pod) && !isOld(pod));
 
+    expect(after.find(({ metadata }) => metadata.name.startsWith("scratch-"))?.metadata.uid).not.toBe(
+      failed.metadata.uid,
+    );
     expect(
       replacedAmong(before, after)
         .filter((name) => name.startsWith("csi-sidecar"))

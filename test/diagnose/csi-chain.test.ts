@@ -105,6 +105,20 @@ describe("a ghost on a CSI node plugin", () => {
     ]);
   });
 
+  test.each<readonly [string, Partial<KnownPod>, boolean]>([
+    ["its own volumes", { ownVolumes: true, controller: "ReplicaSet", phase: "Pending" }, true],
+    ["its own volumes, and no controller", { ownVolumes: true, phase: "Pending" }, false],
+    ["its own volumes, and it had started", { ownVolumes: true, controller: "ReplicaSet", phase: "Running" }, false],
+    ["a claim", { controller: "ReplicaSet", phase: "Pending", claims: ["data"] }, false],
+  ])("a pod that waits for %s is restarted, if that ends its wait: %o", (_what, parts, isRestarted) => {
+    const db: KnownPod = { ...pod("db", "d"), ...parts };
+    const [finding] = diagnosed({ pods: [db], events: [MOUNT] }).findings;
+    const restart = { kind: "kick-pod", name: "db", waitsForVolumes: true };
+
+    expect(finding?.followUps).toMatchObject(isRestarted ? [{ kind: "await-socket" }, restart] : []);
+    expect(finding?.aftermath?.text).toEqual(isRestarted ? undefined : expect.stringContaining("default/db"));
+  });
+
   test.each<readonly [string, Parts]>([
     ["its socket is served", { socket: { state: "listening" } }],
     ["the dead socket is another driver's", { socket: { dir: "/var/lib/kubelet/plugins/other" } }],
@@ -224,7 +238,7 @@ describe("the plan of a chain", () => {
 
     expect(done).toMatchObject({
       restarts: [{ namespace: "default", name: "sidecar", uid: "s" }],
-      expect: expect.stringContaining("default/db"),
+      expect: expect.stringMatching(/default\/db at its next retry, up to 2m2s later: by \d{4}-.*Z$/),
     });
     expect(doneInWords(action)).toMatch(
       /^moved its broken or stale cache file to quarantine, .*restarted default\/sidecar$/,

@@ -6,7 +6,7 @@ import { pollUntil } from "../../host/poll.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
-import { KubeError } from "../../kube/errors.ts";
+import { KubeError, type KubeErrorKind, orKubeError } from "../../kube/errors.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { stateOfSocket } from "../../node/csi.ts";
 import { probeMultusDaemon } from "../../node/multus-daemon.ts";
@@ -155,17 +155,26 @@ const DEADLINE_MS = 30_000;
  * back-off; or one whose name is held by a creation that never ends.
  */
 export async function restartPod(step: RestartPodStep, finding: Finding, tools: StepTools): Promise<StepResult> {
-  try {
-    return await withApi(tools.cluster, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
-  } catch (error) {
-    if (!(error instanceof KubeError)) throw error;
-    return refused(
-      error.kind === "no-credentials"
-        ? reason("api-missing", "there is no Kubernetes API to ask")
-        : reason("api-unread", `its proof is incomplete: ${error.message}`),
+  for (let attempt = 0; ; attempt += 1) {
+    const result = await orKubeError(
+      withApi(tools.cluster, DEADLINE_MS, (api) => restartIn(api, step, finding, tools)),
     );
+    if (!(result instanceof KubeError)) return result;
+    const pauseMs = API_PAUSES_MS[attempt];
+    if (pauseMs === undefined || !MAY_PASS.has(result.kind) || tools.interruption.stop.aborted) {
+      return refused(
+        result.kind === "no-credentials"
+          ? reason("api-missing", "there is no Kubernetes API to ask")
+          : reason("api-unread", `its proof is incomplete: ${result.message}`),
+      );
+    }
+    await tools.sleep(pauseMs);
   }
 }
+
+/** An API server that starts with the node is away for some seconds, and this restart would never be tried again. */
+const API_PAUSES_MS = [1000, 2000, 4000, 8000, 15_000] as const;
+const MAY_PASS: ReadonlySet<KubeErrorKind> = new Set(["unreachable", "timeout", "busy"]);
 
 async function restartIn(api: Api, step: RestartPodStep, finding: Finding, tools: StepTools): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
@@ -177,7 +186,7 @@ async function restartIn(api: Api, step: RestartPodStep, finding: Finding, tools
   // It may be running again: then there is nothing to restart.
   const isStuck =
     step.holder === undefined
-      ? ((await hasCrashed(step.uid, tools)) ?? pod.down)
+      ? isInBackOff(await lastEnd(step.uid, tools), pod, step)
       : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
@@ -223,23 +232,38 @@ async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResu
   return failed(reason("pod-still-there", "its deletion was accepted, and the API still has it as it was"));
 }
 
+/** Kubelet waits before it starts the pod's containers again, or before it mounts its volumes again. */
+function isInBackOff(end: LastEnd | undefined, pod: FreshPod, { waitsForVolumes }: RestartPodStep): boolean {
+  if (waitsForVolumes === true) return end === undefined && pod.pending;
+  if (end === "orderly") return pod.down;
+  return end === undefined ? pod.down : end === "crash";
+}
+
 /**
- * Whether a container of the pod ended with an error and was not restarted, according to the runtime. The API has
- * kubelet's last report, which after a power cut is outdated. Returns undefined if the runtime has no container of the
- * pod.
+ * - `crash`: with an error, and it was not restarted. - `orderly`: so did all that do not run; a program that lost its
+ *   socket may end without an error, and be restarted ever later.
  */
-async function hasCrashed(podUid: string, { cri, waits }: StepTools): Promise<boolean | undefined> {
+type LastEnd = "crash" | "orderly" | "none";
+
+/**
+ * How the pod's containers ended, according to the runtime. The API has kubelet's last report, which after a power cut is
+ * outdated. Returns undefined if the runtime has no container of the pod.
+ */
+async function lastEnd(podUid: string, { cri, waits }: StepTools): Promise<LastEnd | undefined> {
   const call = { timeoutMs: waits.queryMs };
   const labelSelector = { "io.kubernetes.pod.uid": podUid };
   const containers = await cri.listContainers({ labelSelector }, call);
   if (containers.length === 0) return undefined;
+  let last: LastEnd = "none";
   for (const { id, state } of newestOfEachName(containers)) {
     if (state !== ContainerState.CONTAINER_EXITED) continue;
     const end = await unlessGone(cri.containerStatus(id, call));
     // A container that was lost with the node has not crashed: kubelet starts it without a back-off.
-    if (end?.status && end.status.exitCode !== 0 && !endWasLost({ state: "exited", exit: end.status })) return true;
+    if (end?.status === undefined || endWasLost({ state: "exited", exit: end.status })) continue;
+    if (end.status.exitCode !== 0) return "crash";
+    last = "orderly";
   }
-  return false;
+  return last;
 }
 
 /** Containers of one name are consecutive, in consecutive sandboxes. */

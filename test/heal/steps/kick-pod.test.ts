@@ -213,6 +213,44 @@ describe("restart pod", () => {
     expect((await kick(api, STEP, { containers: [] })).result.kind).toBe("done");
   });
 
+  const BACK_OFF = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
+  const ENDED = { ...CRASHED, end: { exitCode: 0, reason: "Completed" } };
+  test.each<readonly [string, object | undefined, readonly RuntimeContainer[], "done" | "unneeded"]>([
+    ["waits in kubelet's back-off", BACK_OFF, [ENDED], "done"],
+    ["has finished", undefined, [ENDED], "unneeded"],
+    ["runs again", BACK_OFF, [ENDED, RUNS], "unneeded"],
+  ])("a pod whose container ended without an error and that %s", async (_what, status, containers, kind) => {
+    const parts = status === undefined ? {} : { status };
+
+    expect((await kick(cluster(parts), STEP, { containers })).result.kind).toBe(kind);
+  });
+
+  test.each<readonly [string, object, readonly RuntimeContainer[], "done" | "unneeded"]>([
+    ["has not started", { phase: "Pending" }, [], "done"],
+    ["has started by now", { phase: "Pending" }, [RUNS], "unneeded"],
+    ["runs", { phase: "Running" }, [], "unneeded"],
+  ])("a pod that waits for its volumes and %s", async (_what, status, containers, kind) => {
+    const step = { ...STEP, waitsForVolumes: true } as const;
+
+    expect((await kick(cluster({ status }), step, { containers })).result.kind).toBe(kind);
+  });
+
+  test("waits for an API server that does not answer for a moment", async () => {
+    const api = cluster();
+    let failures = 3;
+    const starting: Api = {
+      ...api,
+      get: async (...asked) => {
+        failures -= 1;
+        if (failures >= 0) throw new KubeError("unreachable", "connection refused");
+        return await api.get(...asked);
+      },
+    };
+
+    expect((await kick(starting)).result.kind).toBe("done");
+    expect(api.deleted).not.toEqual([]);
+  });
+
   test.each<readonly [string, Parts, string]>([
     ["has no controller", { owners: [] }, "pod-without-controller"],
     ["has an owner that is no controller", { owners: [{ kind: "Node" }] }, "pod-without-controller"],
