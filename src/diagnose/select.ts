@@ -1,5 +1,5 @@
 import { classById } from "../classes/index.ts";
-import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
+import { type Finding, podOf, sandboxIdOf, type Verdict } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { NamedPod, SandboxId } from "../node/types/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
@@ -84,6 +84,10 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
   );
   const pending = diagnosis.pending.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId }));
   const foundSandboxes = new Set(findings.flatMap((finding) => namedBy(finding).sandboxId ?? []));
+  const isReady = diagnosis.view.sandboxes.some(
+    ({ id, pod, state }) => state === "ready" && isNamed({ pod, sandboxId: id }),
+  );
+  const waits = diagnosis.podCreation.able === "no" && !isReady;
   const found = findings.map((finding) => withOwnFollowUps(finding, (pod) => isNamed({ pod })));
   return {
     ...diagnosis,
@@ -95,8 +99,13 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
     dead: diagnosis.dead.filter(
       ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
     ),
-    verdict: verdictOf(diagnosis.view, [...found, ...alsoBlocking], pending),
+    verdict: verdictOfTargets(verdictOf(diagnosis.view, [...found, ...alsoBlocking], pending), waits),
   };
+}
+
+/** Nothing is wrong with a pod that waits for a node on which no pod starts, and still it does not start. */
+function verdictOfTargets(own: Verdict, waits: boolean): Verdict {
+  return own === "healthy" && waits ? "degraded" : own;
 }
 
 function waitingFor({ blockedPods = [], terminatingPods = [] }: Finding): readonly NamedPod[] {

@@ -215,7 +215,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   const parts = {
     healthy: [`${ink.green("HEALTHY")}  no ghosts on ${node}`, sandboxes],
     degraded: [
-      `${ink.yellow("DEGRADED")}  no ghosts on ${node}, but ${count(failures, "failure")} reported`,
+      `${ink.yellow("DEGRADED")}  no ghosts on ${node}, but ${failures === 0 ? "the node starts no pods" : `${count(failures, "failure")} reported`}`,
       sandboxes,
     ],
     ghosts: [

@@ -62,6 +62,24 @@ function onHost(hostRoot: string, path: string): string {
 
 const NAME_ONE = "name its socket with --runtime-endpoint.";
 
+/** A kubelet, a distribution that has one, or a pod network was installed here. */
+const NODE_DIRS = [
+  "/var/lib/kubelet",
+  "/etc/kubernetes",
+  "/var/lib/rancher",
+  "/var/lib/k0s",
+  "/var/snap/microk8s",
+  "/etc/crictl.yaml",
+  "/etc/cni",
+  "/var/lib/cni",
+];
+const NO_NODE =
+  "No kubelet was installed here either. On a laptop run unghost fleet scan, which reads the cluster of your kubeconfig; for one node run unghost on it, or name a socket with --runtime-endpoint.";
+
+function isNode(hostRoot: string): boolean {
+  return NODE_DIRS.some((path) => existsSync(onHost(hostRoot, path)));
+}
+
 async function probe(options: FindOptions): Promise<Found> {
   const { timeoutMs } = options;
   const { places, present, hidden, doubts } = findSockets(options);
@@ -76,7 +94,7 @@ async function probe(options: FindOptions): Promise<Found> {
   }
   if (first === undefined) {
     const message = `no container runtime found: no socket at ${places.join(", ")}`;
-    return { kind: "none", message, next: `Start the runtime, or ${NAME_ONE}` };
+    return { kind: "none", message, next: isNode(options.hostRoot) ? `Start the runtime, or ${NAME_ONE}` : NO_NODE };
   }
   if (present.length === 1) return { kind: "found", path: first, reason: "the only runtime socket here" };
 

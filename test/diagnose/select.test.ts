@@ -51,6 +51,19 @@ describe("targets", () => {
   });
 
   test.each([
+    ["waits for a node that starts none", "no", "notReady", "degraded"],
+    ["runs there", "no", "ready", "healthy"],
+    ["is on a node that starts pods", "yes", "notReady", "healthy"],
+  ] as const)("without a finding: a pod that %s", (_, able, state, verdict) => {
+    const sandbox = sandboxOf("e", { state });
+    const whole = diagnose(snapshotOf({ sandboxes: [sandbox] }), { ...AT_ONCE, skip: ["dead-after-crash"] });
+    const { namespace, name } = sandbox.pod;
+    const healthy = { ...whole, findings: [], pending: [], podCreation: { able, blockedPods: [] } };
+
+    expect(select(healthy, [{ kind: "pod", namespace, name }], []).verdict).toBe(verdict);
+  });
+
+  test.each([
     ["an unknown pod", "shop/web-9", "unknown-target"],
     ["a pod of another namespace", "data/web-0", "unknown-target"],
     ["a prefix that is too short", "aaa", "unknown-target"],

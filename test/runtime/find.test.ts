@@ -116,6 +116,13 @@ describe("probing", () => {
     }
   });
 
+  test("no socket and no kubelet: this is no node", async () => {
+    expect(await find()).toMatchObject({ next: expect.stringContaining("unghost fleet scan") });
+
+    write("/var/lib/kubelet/config.yaml", "");
+    expect(await find()).toMatchObject({ next: expect.stringMatching(/^Start the runtime, or /) });
+  });
+
   test("one socket: used, answering or not", async () => {
     write(CONTAINERD, "");
 
