@@ -1,4 +1,5 @@
 import { raisePriority, restartForCommand } from "./cli/process.ts";
+import { READ_MEMORY, serveMemory } from "./host/memory-child.ts";
 import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 /** As `kubectl-unghost` on the PATH it is kubectl's plugin: the cluster from an operator's machine. */
@@ -6,9 +7,10 @@ const isPlugin = /(?:^|[/\\])kubectl-unghost(?:\.exe)?$/.test(process.argv0);
 const given = process.argv.slice(2);
 const args = isPlugin ? asPlugin(given) : given;
 
-if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
+const [, , command, call] = process.argv;
+if (command === SYSTEM_CALL) process.exit(call === READ_MEMORY ? serveMemory() : runSystemCall(process.argv.slice(3)));
 // Runs at every failed DEL of a node: without the command line's modules.
-if (process.argv[2] === "cni-call") {
+if (command === "cni-call") {
   const { runCniCall } = await import("./cli/cni-call.ts");
   process.exit(await runCniCall(process.argv.slice(3)));
 }

@@ -23,7 +23,7 @@ export async function nodeRisks(snapshot: Snapshot, root: string, timeoutMs: num
   const files = conf === undefined ? [] : readCniConfFiles(root, conf.dir, conf.binDirs);
   return [
     ...supportRisk(runtime),
-    ...binDirRisk(runtime, configuredBinDirs(root, runtime.process?.pid)),
+    ...binDirRisk(runtime, await configuredBinDirs(root, runtime.process?.pid)),
     ...staleConfRisk(files),
     ...versionRisk(files),
     ...shimRisk(root, conf, multusDaemon),

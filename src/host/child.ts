@@ -1,4 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { closeSync } from "node:fs";
+import type { Socket } from "node:net";
 import { getPriority, setPriority } from "node:os";
 import type { Readable, Writable } from "node:stream";
 
@@ -125,6 +127,87 @@ function killAtExit(killGroup: KillGroup): void {
   process.on("exit", () => {
     for (const kill of running) kill("SIGKILL");
   });
+}
+
+/** A child process that answers requests on a socket, which the parent reads and writes without its event loop. */
+export interface Peer {
+  readonly fd: number;
+  /** Settles when it has ended; never for one that hangs in the kernel. */
+  readonly ended: Promise<unknown>;
+  /** Kills it and closes the socket. */
+  readonly stop: () => void;
+}
+
+/** The child has the other end of the socket as its descriptor 3. Undefined if it cannot be started. */
+export function startPeer([file = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): Peer | undefined {
+  try {
+    const peer = typeof Bun === "undefined" ? startNodePeer(file, args, env) : startBunPeer([file, ...args], env);
+    if (peer === undefined) return undefined;
+    killAtExit(peer.stop);
+    void peer.ended.then(() => running.delete(peer.stop));
+    return peer;
+  } catch {
+    // No more processes or memory: the caller reports what it could not read.
+    return undefined;
+  }
+}
+
+/** The part of the shipped engine that is used: unlike its node:child_process, it hands out the descriptor. */
+declare const Bun:
+  | undefined
+  | {
+      spawn(options: {
+        readonly cmd: readonly string[];
+        readonly env: NodeJS.ProcessEnv;
+        readonly stdio: readonly ["ignore", "ignore", "ignore", "pipe"];
+      }): {
+        readonly stdio: readonly (number | null | undefined)[];
+        readonly exited: Promise<number>;
+        kill(signal: "SIGKILL"): void;
+        unref(): void;
+      };
+    };
+
+function startBunPeer(cmd: readonly string[], env: NodeJS.ProcessEnv): Peer | undefined {
+  const spawned = Bun?.spawn({ cmd, env, stdio: ["ignore", "ignore", "ignore", "pipe"] });
+  const fd = spawned?.stdio[3];
+  if (spawned === undefined || typeof fd !== "number") return undefined;
+  spawned.unref();
+  const stop = once(() => {
+    spawned.kill("SIGKILL");
+    closeSync(fd);
+  });
+  return { fd, ended: spawned.exited, stop };
+}
+
+type NodeSocket = Socket & { readonly _handle?: { readonly fd: number; readStop(): void } };
+
+function startNodePeer(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Peer | undefined {
+  const spawned = spawn(file, args, { env, stdio: ["ignore", "ignore", "ignore", "pipe"], detached: true });
+  const socket = spawned.stdio[3] as NodeSocket | null;
+  const handle = socket?.["_handle"];
+  const fd = handle?.fd;
+  // Else the event loop takes what arrives.
+  handle?.readStop();
+  const ended = new Promise<void>((resolve) => spawned.once("exit", () => resolve()).once("error", () => resolve()));
+  if (socket === null || fd === undefined) return undefined;
+  socket.on("error", () => undefined);
+  socket.unref();
+  spawned.unref();
+  const stop = once(() => {
+    spawned.kill("SIGKILL");
+    socket.destroy();
+  });
+  return { fd, ended, stop };
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
 }
 
 function neverStarted(reason: Error): Child {

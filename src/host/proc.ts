@@ -1,5 +1,4 @@
-import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
-import { setTimeout } from "node:timers/promises";
+import { closeSync, lstatSync, opendirSync, openSync, readlinkSync, readSync } from "node:fs";
 import { errorLabel } from "./source.ts";
 
 /** Parsers for /proc. Every function accepts any text and never throws. */
@@ -163,33 +162,6 @@ function grown(full: Buffer, most: number): Buffer {
   return larger;
 }
 
-/**
- * The same off the main thread, with a timeout. Memory of a process in uninterruptible sleep (arguments, environment)
- * may be locked by that process; a plain read would then wait as long as it sleeps, like `ps`.
- */
-export async function readProcFileWithin(milliseconds: number, path: string, maxBytes: number): Promise<ProcRead> {
-  const giveUp = new AbortController();
-  const late = setTimeout(milliseconds, { kind: "unreadable", code: "ETIMEDOUT" } satisfies ProcRead, {
-    signal: giveUp.signal,
-  }).catch((): ProcRead => ({ kind: "unreadable", code: "ABORTED" }));
-  const answer = await Promise.race([readInBackground(path, maxBytes), late]);
-  giveUp.abort();
-  return answer;
-}
-
-async function readInBackground(path: string, maxBytes: number): Promise<ProcRead> {
-  try {
-    // Loaded on demand: most nodes have no such process, and loading takes milliseconds.
-    const { open } = await import("node:fs/promises");
-    await using file = await open(path, "r");
-    const buffer = Buffer.alloc(maxBytes);
-    const { bytesRead } = await file.read(buffer, 0, maxBytes, null);
-    return { kind: "content", text: buffer.toString("utf8", 0, bytesRead) };
-  } catch (error) {
-    return procError(error);
-  }
-}
-
 /** `readLink` is for tests. */
 export function readProcLink(path: string, readLink: (path: string) => string = readlinkSync): ProcRead {
   try {
@@ -215,6 +187,10 @@ export function procLink(path: string): string | undefined {
   return read.kind === "content" ? read.text : undefined;
 }
 
+/** A service holds some thousands of files. A process with millions is a flood, and is not read to its end. */
+const MAX_OPEN_FILES = 200_000;
+const OPEN_FILES_MS = 500;
+
 /** The targets of a process's open files, such as `socket:[1234]`; none if they cannot be read. */
 export function openFilesOf(processDir: string): ReadonlySet<string> {
   return new Set(openLinksOf(processDir));
@@ -222,12 +198,40 @@ export function openFilesOf(processDir: string): ReadonlySet<string> {
 
 /** One for each file descriptor. */
 export function openLinksOf(processDir: string): readonly string[] {
+  const targets: string[] = [];
+  visitOpenFiles(processDir, (target) => {
+    targets.push(target);
+    return false;
+  });
+  return targets;
+}
+
+/** Whether a process has one of these open. */
+export function holdsOpen(processDir: string, targets: ReadonlySet<string>): boolean | "denied" {
+  let isFound = false;
+  const code = visitOpenFiles(processDir, (target) => (isFound = targets.has(target)));
+  return code === "EACCES" || code === "EPERM" ? "denied" : isFound;
+}
+
+/** Until `visit` returns true. Returns the code of an error: ended, or permission denied. */
+function visitOpenFiles(processDir: string, visit: (target: string) => boolean): string | undefined {
+  const deadline = performance.now() + OPEN_FILES_MS;
   try {
-    return readdirSync(`${processDir}/fd`).flatMap((name) => procLink(`${processDir}/fd/${name}`) ?? []);
-  } catch {
-    // Ended, or permission denied.
-    return [];
+    const dir = opendirSync(`${processDir}/fd`, { bufferSize: 1024 });
+    try {
+      for (let count = 0; count < MAX_OPEN_FILES && performance.now() < deadline; count += 1) {
+        const entry = dir.readSync();
+        if (entry === null) return undefined;
+        const target = procLink(`${processDir}/fd/${entry.name}`);
+        if (target !== undefined && visit(target)) return undefined;
+      }
+    } finally {
+      dir.closeSync();
+    }
+  } catch (error) {
+    return errorLabel(error);
   }
+  return undefined;
 }
 
 /** The file's text; empty if it cannot be read for any reason. */

@@ -126,6 +126,13 @@ export function systemCallEnv(): NodeJS.ProcessEnv {
   return rest;
 }
 
+/** This program as a child that calls an exported function of a module; on Node the module is loaded from its file. */
+export function ownCommand(call: string, module: string, exported: string): readonly string[] {
+  return isBun()
+    ? own(call)
+    : [process.execPath, "-e", `import(${JSON.stringify(module)}).then((m) => m.${exported}())`];
+}
+
 function own(...args: readonly string[]): readonly string[] {
   return [process.execPath, SYSTEM_CALL, ...args];
 }

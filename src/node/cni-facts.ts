@@ -1,5 +1,6 @@
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { procText } from "../host/proc.ts";
+import { splitNul } from "../host/proc.ts";
+import { argumentsOf } from "../host/process-memory.ts";
 import { fileText, type HostDir } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
 import { parseJson, stringIn } from "../host/text.ts";
@@ -35,7 +36,7 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
     const conf = await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
     if (conf.status !== "read" || conf.value.multus?.thick !== true) return conf;
     const table = places.table === undefined ? undefined : valueOr(await places.table, undefined);
-    return read({ ...conf.value, multus: withDaemonConfig(root, conf.value.multus, table) });
+    return read({ ...conf.value, multus: await withDaemonConfig(root, conf.value.multus, table) });
   }
 
   const reading = readConf();
@@ -73,25 +74,30 @@ const CONFIG_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
  * manifest that file is a ConfigMap that only the daemon's container sees, so it is read through the daemon's process,
  * which is proven by the socket that it holds; if none runs, from the node's disk.
  */
-export function withDaemonConfig(root: string, multus: MultusConfig, table: ProcessTable | undefined): MultusConfig {
+export async function withDaemonConfig(
+  root: string,
+  multus: MultusConfig,
+  table: ProcessTable | undefined,
+): Promise<MultusConfig> {
   if (!multus.thick || multus.socket === undefined) return multus;
-  const cniDir = stringIn(parseJson(configText(root, multus.socket, table)), "cniDir");
+  const cniDir = stringIn(parseJson(await configText(root, multus.socket, table)), "cniDir");
   return cniDir?.startsWith("/") ? { ...multus, cniDir } : multus;
 }
 
-function configText(root: string, socket: string, table: ProcessTable | undefined): string {
+async function configText(root: string, socket: string, table: ProcessTable | undefined): Promise<string> {
   const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "multus-daemon");
   const [daemon] = candidates.length === 0 ? [] : findMultusDaemons(root, candidates, processProver(root), [socket]);
   if (daemon !== undefined) {
     const dir = hostPath(root, `/proc/${daemon.pid}`);
-    return fileText(resolveOnHost(`${dir}/root`, configPathIn(procText(`${dir}/cmdline`)), "follow"));
+    const cmdline = await argumentsOf(dir);
+    const path = configPathIn(cmdline.kind === "content" ? splitNul(cmdline.text) : []);
+    return fileText(resolveOnHost(`${dir}/root`, path, "follow"));
   }
   return provePath(root, CONFIG_FILE).kind === "trusted" ? fileText(resolveOnHost(root, CONFIG_FILE, "follow")) : "";
 }
 
 /** `-config FILE`, `-config=FILE`, and the same with two dashes. */
-function configPathIn(cmdline: string): string {
-  const words = cmdline.split("\0");
+function configPathIn(words: readonly string[]): string {
   const at = words.findIndex((word) => /^--?config(?:=|$)/.test(word));
   const path = words[at]?.includes("=") ? words[at].slice(words[at].indexOf("=") + 1) : words[at + 1];
   return at >= 0 && path?.startsWith("/") ? path : CONFIG_FILE;

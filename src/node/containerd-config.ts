@@ -1,7 +1,8 @@
 import { dirname, posix } from "node:path";
 import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { procText, splitNul } from "../host/proc.ts";
+import { splitNul } from "../host/proc.ts";
+import { argumentsOf } from "../host/process-memory.ts";
 import { entriesIn, fileText } from "../host/safe-fs.ts";
 import { property } from "../host/text.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
@@ -15,12 +16,11 @@ export interface ConfiguredBinDirs {
   readonly list: readonly string[];
 }
 
-const MAX_ARGUMENT_BYTES = 64 * 1024;
 const MAX_IMPORTS = 50;
 
 /** From containerd's configuration and the files that it imports; empty if there is none. Only for advice: nothing is run from them. */
-export function configuredBinDirs(root: string, pid: number | undefined): readonly ConfiguredBinDirs[] {
-  const file = configFile(root, pid);
+export async function configuredBinDirs(root: string, pid: number | undefined): Promise<readonly ConfiguredBinDirs[]> {
+  const file = await configFile(root, pid);
   const found = file === undefined ? [] : [file, ...importsOf(root, file)];
   return found.flatMap((one) => {
     const cni = cniSection(tableIn(root, one));
@@ -32,8 +32,9 @@ export function configuredBinDirs(root: string, pid: number | undefined): readon
 }
 
 /** The running process names it; else the one of the distribution whose file exists. */
-function configFile(root: string, pid: number | undefined): string | undefined {
-  const argv = pid === undefined ? [] : splitNul(procText(hostPath(root, `/proc/${pid}/cmdline`), MAX_ARGUMENT_BYTES));
+async function configFile(root: string, pid: number | undefined): Promise<string | undefined> {
+  const cmdline = pid === undefined ? undefined : await argumentsOf(hostPath(root, `/proc/${pid}`));
+  const argv = cmdline?.kind === "content" ? splitNul(cmdline.text) : [];
   const named = flagOf(argv, "config") ?? flagOf(argv, "c");
   const places = [named, ...OWN_CONTAINERDS.map(({ config }) => config), PLAIN_CONTAINERD.config];
   return places.find((path) => path?.startsWith("/") === true && tableIn(root, path) !== undefined);

@@ -33,9 +33,9 @@ export async function readInotifyUse(where: {
   const finished = await eachPaced(table.value.processes, signal, ({ pid, comm }) => {
     const dir = hostPath(root, `/proc/${pid}`);
     // Cheap, and not conclusive: a process of another user that may not be dumped is listed as root's.
-    if (ownerOf(dir) !== 0) return;
+    if (ownerOf(dir) !== 0 || !/^Uid:\s*\d+\s+0\s/m.test(procText(`${dir}/status`))) return;
     const count = openLinksOf(dir).filter((link) => link === INSTANCE).length;
-    if (count === 0 || !/^Uid:\s*\d+\s+0\s/m.test(procText(`${dir}/status`))) return;
+    if (count === 0) return;
     byName.set(comm, (byName.get(comm) ?? 0) + count);
   });
   if (!finished) return failed("the open files of root's processes were not all read in time");

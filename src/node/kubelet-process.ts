@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import { EMBEDDED_KUBELETS, placesAt, SERVING_CERTIFICATES } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { openFilesOf, parseListeningPorts, procLink, procText, readProcFileWithin, splitNul } from "../host/proc.ts";
+import { openFilesOf, parseListeningPorts, procLink, procText, splitNul } from "../host/proc.ts";
+import { argumentsOf } from "../host/process-memory.ts";
 import { fileText } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
@@ -9,9 +10,6 @@ import type { ServingCertificate } from "../kube/kubelet-pods.ts";
 import { IN_KUBELET_CONFIG, type KubeletsEndpoint, settingIn } from "../runtime/find.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { type ProcessRefusal, processProver } from "./trusted-process.ts";
-
-const MAX_ARGUMENT_BYTES = 128 * 1024;
-const READ_MS = 500;
 
 export interface RunningKubelet {
   readonly pid: number;
@@ -23,7 +21,7 @@ export interface Kubelets {
   /** Proven to be the node's own, including embedded ones; normally one. */
   readonly trusted: readonly RunningKubelet[];
   /** Processes with the same name. Any user can start one: none of their arguments is used. */
-  readonly refused: readonly (RunningKubelet & { readonly refusal: ProcessRefusal })[];
+  readonly refused: readonly (Omit<RunningKubelet, "argv"> & { readonly refusal: ProcessRefusal })[];
 }
 
 /** By its name, which proves nothing. `k3s` without its launcher is one program for many commands. */
@@ -46,14 +44,15 @@ export async function runningKubelets(
   if (candidates.length === 0) return { trusted, refused };
   const prover = processProver(root);
   for (const { pid, comm } of candidates) {
-    const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
-    const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
+    const refusal = prover.proveService(pid);
+    if (refusal.kind === "refused") {
+      refused.push({ pid, comm, refusal });
+      continue;
+    }
+    const read = await argumentsOf(hostPath(root, `/proc/${pid}`), signal);
     const argv = read.kind === "content" ? splitNul(read.text) : [];
-    if (!isKubeletName(comm, argv)) continue;
-    // After its arguments were read: if the pid was reused in between, the new process has to pass the proof.
-    const trust = prover.proveService(pid);
-    if (trust.kind === "refused") refused.push({ pid, comm, argv, refusal: trust });
-    else trusted.push({ pid, comm, argv });
+    // Proven again after its arguments were read: if the pid was reused, the new process has to pass the proof.
+    if (isKubeletName(comm, argv) && prover.proveService(pid).kind === "trusted") trusted.push({ pid, comm, argv });
   }
   return { trusted, refused };
 }

@@ -20,11 +20,11 @@ import { comparePidNamespace } from "./machine.ts";
 import { readMultusDaemon } from "./multus-daemon.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
 import { readPodVolumes } from "./pod-volumes.ts";
-import { type ProcessTable, readBoot, readProcessTable } from "./process-table.ts";
+import { readBoot, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
 import { findNodeRuntime, findRuntimeProcess } from "./runtime-process.ts";
-import type { ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
+import type { ContainerdFacts, CriFacts, ProcessId, Runtime } from "./types/runtime.ts";
 import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 
 export interface ObserveOptions {
@@ -140,6 +140,9 @@ async function observeWith(
   const hasDeadSandboxes = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
+  const runtimeProcess = table.then((processTable) =>
+    path === "" ? absent<ProcessId>("no runtime") : findRuntimeProcess({ root, socketPath: path, table: processTable }),
+  );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
   const cniFacts = readCni({ ...options, root, cacheDir: options.cniCacheDir, network, table, signal });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
@@ -155,7 +158,7 @@ async function observeWith(
         root,
         table: processTable,
         signal,
-        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd } }),
+        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd, process: runtimeProcess } }),
       });
     }),
     runtimeFacts.then(({ cri }) =>
@@ -163,7 +166,7 @@ async function observeWith(
     ),
     readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine }),
     cniFacts,
-    Promise.all([runtimeInfo, table]).then((known) => describeRuntime(root, path, ...known)),
+    Promise.all([runtimeInfo, runtimeProcess]).then((known) => describeRuntime(path, ...known)),
     runtimeFacts,
     Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
       readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
@@ -230,15 +233,9 @@ async function orFailed<T>(reading: Promise<Source<T>>): Promise<Source<T>> {
   }
 }
 
-async function describeRuntime(
-  root: string,
-  path: string,
-  runtimeInfo: RuntimeInfo | undefined,
-  table: Source<ProcessTable>,
-): Promise<Runtime> {
+function describeRuntime(path: string, runtimeInfo: RuntimeInfo | undefined, process: Source<ProcessId>): Runtime {
   const endpoint = path === "" ? "" : `unix://${path}`;
   if (runtimeInfo === undefined) return { endpoint, reachable: false, name: "", version: "" };
-  const process = valueOr(await findRuntimeProcess({ root, socketPath: path, table }), undefined);
   const { name, version } = runtimeInfo;
-  return { endpoint, reachable: true, name, version, process };
+  return { endpoint, reachable: true, name, version, process: valueOr(process, undefined) };
 }

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { type ProcessStat, procLink, procText } from "../host/proc.ts";
-import { inodeOf } from "../host/safe-fs.ts";
+import { entriesIn, inodeOf } from "../host/safe-fs.ts";
 import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import { isRuntimeName } from "./runtime-process.ts";
@@ -14,21 +14,31 @@ interface PluginQuestion {
   readonly prover: ProcessProver;
   /** The process that listens on the runtime's socket; undefined if unknown. */
   readonly runtimePid: number | undefined;
-  /** As paths of the node. */
-  readonly cniBinDirs: readonly string[];
+  /** What was already read of /proc/<pid>/cgroup. */
+  readonly cgroups: ReadonlyMap<number, string>;
 }
+
+export interface PluginOrigins {
+  /**
+   * Without its arguments and environment, which are read of these processes only. The directories are undefined as long
+   * as the runtime has not reported them.
+   */
+  mayBePlugin(cniBinDirs: readonly string[] | undefined): (stat: ProcessStat) => boolean;
+  originOf(stat: ProcessStat, argv: readonly string[], cniBinDirs: readonly string[]): PluginOrigin | undefined;
+}
+
+/** The kernel truncates the name of a process. */
+const NAME_LENGTH = 15;
 
 /**
  * Who started a process with CNI's variables. Any process can set them, so they count only for descendants of the
  * runtime, or for programs in the CNI directories that run as root outside of containers. Delegates of thick multus run
  * in the container of its daemon; they count as its descendants.
  */
-export function pluginOrigins(
-  question: PluginQuestion,
-): (stat: ProcessStat, argv: readonly string[]) => PluginOrigin | undefined {
-  const { root, processes, prover, runtimePid, cniBinDirs } = question;
+export function pluginOrigins(question: PluginQuestion): PluginOrigins {
+  const { root, processes, prover, runtimePid, cgroups } = question;
   const proc = hostPath(root, "/proc");
-  const cgroupOf = (pid: number) => prover.cgroupOf(procText(`${proc}/${pid}/cgroup`));
+  const cgroupOf = (pid: number) => prover.cgroupOf(cgroups.get(pid) ?? procText(`${proc}/${pid}/cgroup`));
   const descends = descentIn(processes);
   const runtime = processes.find(({ pid }) => pid === runtimePid);
   const runtimesService = runtime === undefined ? undefined : serviceOf(runtime.pid);
@@ -49,7 +59,7 @@ export function pluginOrigins(
    * By the executable, under its own name or argv[0] (k3s has one program with many names), or by the script of an
    * interpreter.
    */
-  function isInCniDirectory(pid: number, argv: readonly string[]): boolean {
+  function isInCniDirectory(pid: number, argv: readonly string[], cniBinDirs: readonly string[]): boolean {
     const link = `${proc}/${pid}/exe`;
     const executable = inodeOf(link);
     if (executable === undefined || prover.proveExecutable(pid).kind === "refused") return false;
@@ -78,14 +88,35 @@ export function pluginOrigins(
     return ids === others;
   }
 
-  return (stat, argv) => {
-    if (prover.proveOwner(stat.pid).kind === "refused") return undefined;
-    if (prover.proveHostRoot(stat.pid).kind === "trusted") {
-      if (isOfRuntime(stat)) return "runtime";
-      if (isInCniDirectory(stat.pid, argv)) return "cni-directory";
-    }
-    return isOfMultus(stat) ? "multus-daemon" : undefined;
+  /** A script has its own name, and a program with many names the one that it was started with. */
+  function isNamedLike(names: ReadonlySet<string>, { pid, comm }: ProcessStat): boolean {
+    const program = posix.basename(procLink(`${proc}/${pid}/exe`) ?? "");
+    return names.has(comm) || names.has(program.slice(0, NAME_LENGTH));
+  }
+
+  return {
+    mayBePlugin: (cniBinDirs) => {
+      const names = cniBinDirs && namesIn(root, cniBinDirs);
+      return (stat) => {
+        const isClose = isOfRuntime(stat) || names === undefined || isNamedLike(names, stat);
+        if (isClose && prover.proveHostRoot(stat.pid).kind === "trusted") return true;
+        return isOfMultus(stat) && prover.proveOwner(stat.pid).kind === "trusted";
+      };
+    },
+    originOf: (stat, argv, cniBinDirs) => {
+      if (prover.proveOwner(stat.pid).kind === "refused") return undefined;
+      if (prover.proveHostRoot(stat.pid).kind === "trusted") {
+        if (isOfRuntime(stat)) return "runtime";
+        if (isInCniDirectory(stat.pid, argv, cniBinDirs)) return "cni-directory";
+      }
+      return isOfMultus(stat) ? "multus-daemon" : undefined;
+    },
   };
+}
+
+function namesIn(root: string, dirs: readonly string[]): ReadonlySet<string> {
+  const entries = dirs.flatMap((dir) => entriesIn(resolveOnHost(root, dir, "follow")));
+  return new Set(entries.map(({ name }) => name.slice(0, NAME_LENGTH)));
 }
 
 /** No node has longer chains of parents, and a table that changed while it was read may contain a cycle. */

@@ -1,10 +1,9 @@
-import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { eachPaced } from "../host/concurrency.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
-import { type ProcessStat, parseListeningSockets, procLink, readProcFile } from "../host/proc.ts";
+import { holdsOpen, type ProcessStat, parseListeningSockets, procLink, readProcFile } from "../host/proc.ts";
 import { inodeOf } from "../host/safe-fs.ts";
-import { absent, errorLabel, failed, read, type Source } from "../host/source.ts";
+import { absent, failed, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { type Doubt, type EndpointSources, type Found, findRuntime } from "../runtime/find.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
@@ -47,7 +46,9 @@ export async function findRuntimeProcess(query: {
     let found: ProcessStat | undefined;
     const finished = await eachPaced(candidates, signal, (stat) => {
       if (found !== undefined) return;
-      const holds = holdsSocket(`${proc}/${stat.pid}/fd`, links);
+      // The owner first: any user may start processes of that name with millions of open files.
+      if (prover.proveHostRoot(stat.pid).kind === "refused") return;
+      const holds = holdsOpen(`${proc}/${stat.pid}`, links);
       if (holds === "denied") denied = true;
       else if (holds && isRootsService(prover.proveService(stat.pid))) found = stat;
     });
@@ -88,17 +89,6 @@ function likelyFirst(processes: readonly ProcessStat[]): readonly (readonly Proc
     newestFirst.filter(({ comm }) => isRuntimeName(comm)),
     newestFirst.filter(({ comm }) => !isRuntimeName(comm)),
   ];
-}
-
-function holdsSocket(fdDir: string, links: ReadonlySet<string>): boolean | "denied" {
-  let names: readonly string[];
-  try {
-    names = readdirSync(fdDir);
-  } catch (error) {
-    const code = errorLabel(error);
-    return code === "EACCES" || code === "EPERM" ? "denied" : false;
-  }
-  return names.some((name) => links.has(procLink(`${fdDir}/${name}`) ?? ""));
 }
 
 /** Converts the socket path of this process into the node's path. */

@@ -11,10 +11,10 @@ import {
   procLink,
   procText,
   readProcFile,
-  readProcFileWithin,
   readProcLink,
   splitNul,
 } from "../host/proc.ts";
+import { isLate, type ProcessMemory } from "../host/process-memory.ts";
 import { isTrustedUid, type PathTrust, provePath } from "../host/trusted-path.ts";
 import {
   type CgroupPath,
@@ -57,6 +57,8 @@ export interface ProcessProver {
   /** Of root, in the node's own pid namespace and in no container. The executable is not checked. */
   proveHostRoot(pid: number): ProcessTrust;
   proveOwner(pid: number): ProcessTrust;
+  /** Of root and in the node's own pid namespace; it may be in a container. */
+  proveNodesRoot(pid: number): ProcessTrust;
   proveExecutable(pid: number): ProcessTrust;
   /** The cgroup of a process, relative to that of the node's init. */
   cgroupOf(text: string): readonly CgroupPath[];
@@ -206,6 +208,14 @@ export function processProver(root: string): ProcessProver {
         () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`))),
       ]),
     proveOwner: (pid) => proveOwner(pid),
+    proveNodesRoot: (pid) => {
+      // Much cheaper than the status. Not a proof: a process that dumps no core belongs to root here.
+      const uid = statsOf(`${proc}/${pid}`)?.uid;
+      if (uid !== undefined && !isTrustedUid(uid)) return refused("not-root", `runs as uid ${uid}, not as root`);
+      const status = statusOf(pid);
+      const owner = proveOwner(pid, status);
+      return owner.kind === "refused" ? owner : provePidNamespace(pid, status);
+    },
     proveExecutable,
   };
 }
@@ -239,77 +249,38 @@ export interface ProcessTraces {
   /** The id in its arguments, if it has the name of a shim. */
   readonly shim: ShimArguments | undefined;
   readonly argv: readonly string[];
-  /** Why its environment is unknown, if it is. */
+  /** Why its arguments or environment are unknown, if they are. */
   readonly hidden: "denied" | "timeout" | undefined;
 }
 
-/** More than a plugin gets; the rest of a longer environment is not read. */
-const MAX_ENVIRON_BYTES = 128 * 1024;
-
-/** Timeout for one process in uninterruptible sleep. There are few, and those that lock their memory do so for long. */
-const SLEEPER_PATIENCE_MS = 100;
-
-/** Returns undefined if the process ended meanwhile. Synchronous, unless the process is in uninterruptible sleep. */
-export function readTraces(
-  proc: string,
-  stat: ProcessStat,
-): ProcessTraces | undefined | Promise<ProcessTraces | undefined> {
+/** What a process shows without its memory; undefined if it ended meanwhile. */
+export function readTraces(proc: string, stat: ProcessStat): ProcessTraces | undefined {
   const dir = `${proc}/${stat.pid}`;
-  return stat.state === "D" ? readSleeper(dir, stat) : readAwake(dir, stat);
-}
-
-function readAwake(dir: string, stat: ProcessStat): ProcessTraces | undefined {
-  const environ = readProcFile(`${dir}/environ`, MAX_ENVIRON_BYTES);
-  return tracesOf(dir, stat, environ, (path) => readProcFile(path));
-}
-
-async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTraces | undefined> {
-  const environ = await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES);
-  // A disk under load puts every process into this state for moments.
-  if (isLate(environ) && !isAsleep(dir)) return readAwake(dir, stat);
-  // If one read hangs, the other does as well, and every hung read takes a thread of a small pool.
-  const cmdline =
-    environ.kind === "content"
-      ? await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES)
-      : environ;
-  return tracesOf(dir, stat, environ, () => cmdline);
-}
-
-function isAsleep(dir: string): boolean {
-  const stat = readProcFile(`${dir}/stat`);
-  return stat.kind === "content" && parseStat(stat.text)?.state === "D";
-}
-
-function isLate(content: ProcRead): boolean {
-  return content.kind === "unreadable" && content.code === "ETIMEDOUT";
-}
-
-function tracesOf(
-  dir: string,
-  stat: ProcessStat,
-  environ: ProcRead,
-  readCmdline: (path: string) => ProcRead,
-): ProcessTraces | undefined {
   const cgroup = readProcFile(`${dir}/cgroup`);
-  if (environ.kind === "gone" || cgroup.kind === "gone") return undefined;
+  if (cgroup.kind === "gone") return undefined;
   const netns = readProcLink(`${dir}/ns/net`);
-  const shim = isShim(stat.comm);
-  const cni = shim ? undefined : parseCniEnviron(textOf(environ));
-  const argv = shim || cni !== undefined || stat.comm === "k3s" ? splitNul(textOf(readCmdline(`${dir}/cmdline`))) : [];
   return {
     stat,
     cgroup: textOf(cgroup),
     netns: netns.kind === "denied" ? "denied" : parseNamespaceLink(textOf(netns)),
-    cni,
-    shim: shim ? shimArguments(argv) : undefined,
-    argv,
-    hidden: hiddenBy(environ, netns),
+    cni: undefined,
+    shim: undefined,
+    argv: [],
+    hidden: netns.kind === "denied" ? "denied" : undefined,
   };
 }
 
-function hiddenBy(environ: ProcRead, netns: ProcRead): ProcessTraces["hidden"] {
-  if (environ.kind === "denied" || netns.kind === "denied") return "denied";
-  return isLate(environ) ? "timeout" : undefined;
+/** Adds its arguments and environment. */
+export function withMemory(traces: ProcessTraces, { environ, cmdline }: ProcessMemory): ProcessTraces {
+  const argv = splitNul(textOf(cmdline));
+  const shim = isShim(traces.stat) ? shimArguments(argv) : undefined;
+  const cni = isShim(traces.stat) ? undefined : parseCniEnviron(textOf(environ));
+  return { ...traces, cni, shim, argv, hidden: traces.hidden ?? hiddenBy(environ) ?? hiddenBy(cmdline) };
+}
+
+function hiddenBy(read: ProcRead): ProcessTraces["hidden"] {
+  if (read.kind === "denied") return "denied";
+  return isLate(read) ? "timeout" : undefined;
 }
 
 function textOf(content: ProcRead): string {
@@ -317,7 +288,7 @@ function textOf(content: ProcRead): string {
 }
 
 /** The kernel truncates a name to 15 characters, which cuts off `-runc-v2`. */
-function isShim(comm: string): boolean {
+export function isShim({ comm }: Pick<ProcessStat, "comm">): boolean {
   return comm === "containerd-shim" || comm === "conmon" || comm === "conmonrs";
 }
 
@@ -338,6 +309,17 @@ export function shimArguments(argv: readonly string[]): ShimArguments | undefine
   const address = valueOf(argv, "-address", "--address");
   const isKubernetes = (namespace ?? "k8s.io") === "k8s.io" && !argv.includes("--exit-command");
   return { id, isKubernetes, address };
+}
+
+/**
+ * The same from the directory in which containerd starts a shim, `<state>/io.containerd.runtime.v2.task/<namespace>/<id>`:
+ * the kernel shows it without the memory of the shim. `state` is the state directory of that containerd.
+ */
+export function shimAtWork(dir: string): (Omit<ShimArguments, "address"> & { readonly state: string }) | undefined {
+  const [, state, namespace, id] =
+    /^(\/.+)\/io\.containerd\.runtime\.v2\.task\/([^/]+)\/([0-9a-f]{64})(?: \(deleted\))?$/.exec(dir) ?? [];
+  if (state === undefined || id === undefined) return undefined;
+  return { id, isKubernetes: namespace === "k8s.io", state };
 }
 
 function valueOf(argv: readonly string[], ...flags: readonly string[]): string | undefined {

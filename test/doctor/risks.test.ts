@@ -47,23 +47,23 @@ describe("bin_dir of containerd", () => {
     ["2.3.4", "at the default", V3('bin_dir = "/opt/cni/bin"'), undefined],
     ["2.3.4", "beside the list", V3('bin_dir = "/usr/lib/cni"\nbin_dirs = ["/usr/lib/cni"]'), undefined],
     ["2.3.4", "absent", V3('conf_dir = "/etc/cni/net.d"'), undefined],
-  ])("%s: %s", (version, _, config, end) => {
+  ])("%s: %s", async (version, _, config, end) => {
     put("/etc/containerd/config.toml", config);
 
-    const [risk] = binDirRisk({ name: "containerd", version }, configuredBinDirs(root.path, undefined));
+    const [risk] = binDirRisk({ name: "containerd", version }, await configuredBinDirs(root.path, undefined));
 
     if (end === undefined) expect(risk).toBeUndefined();
     else expect(risk?.end).toMatch(end);
     if (risk !== undefined) expect(risk.end).toContain('bin_dirs = ["/usr/lib/cni"]');
   });
 
-  test("in a file that the configuration imports, by the path of the running process", () => {
+  test("in a file that the configuration imports, by the path of the running process", async () => {
     put("/proc/7/cmdline", ["containerd", "--config", "/srv/c.toml"].join("\0"));
     put("/srv/c.toml", 'version = 3\nimports = ["conf.d/*.toml"]\n');
     put("/srv/conf.d/10-cni.toml", V3('bin_dir = "/usr/lib/cni"'));
     put("/srv/conf.d/readme.txt", V3('bin_dir = "/usr/lib/cni"'));
 
-    expect(configuredBinDirs(root.path, 7)).toMatchObject([
+    expect(await configuredBinDirs(root.path, 7)).toMatchObject([
       { file: "/srv/conf.d/10-cni.toml", single: "/usr/lib/cni" },
     ]);
   });

@@ -75,7 +75,7 @@ describe("a process with the environment of a plugin", () => {
     ["an orphan in the runtime's session", { 40: { ...child, parent: 1, session: RUNTIME_PID } }, "runtime"],
     [
       "a script of the CNI directory",
-      { 40: { environ, cgroup: HOST, argv: ["/bin/sh", "/opt/cni/bin/bridge"] } },
+      { 40: { comm: "bridge", environ, cgroup: HOST, argv: ["/bin/sh", "/opt/cni/bin/bridge"] } },
       "cni-directory",
     ],
   ])("counts when it is %s", async (_what, processes, origin) => {

@@ -65,7 +65,7 @@ async function nodeWith({ cmdline = "", listens = true, cgroup, mounts, inContai
 
 async function cniDirOf(parts: Parts): Promise<string> {
   const { root, table } = await nodeWith(parts);
-  return withDaemonConfig(root, THICK, valueOr(table, undefined)).cniDir;
+  return (await withDaemonConfig(root, THICK, valueOr(table, undefined))).cniDir;
 }
 
 const ELSEWHERE = JSON.stringify({ cniDir: "/data/multus" });

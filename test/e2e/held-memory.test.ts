@@ -1,0 +1,75 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { holdMemory, whyNoFuse } from "../../lab/faults/hung-fuse.ts";
+import { type LabNode, startNode } from "../../lab/node.ts";
+import { runPods } from "../../lab/pods.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
+import { AT_ONCE, expectGone, heal, unghostIn } from "./healed-node.ts";
+import { UNPRIVILEGED } from "./impostor.ts";
+import { problemsOf, reportOf, UNGHOST } from "./unghost.ts";
+
+const REASON = NO_REAL_NODE ?? whyNoFuse();
+const CNI = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "0123456789abcdef".repeat(4) };
+
+/** Asks an agent for its health until it answers, ends it, and prints its exit code. */
+const AGENT = `
+${UNGHOST} agent --no-kube --listen 127.0.0.1:20258 --scan-every 5s >/dev/null 2>&1 &
+agent=$!
+python3 - <<'PROGRAM'
+import time, urllib.request
+answers = 0
+while answers < 20:
+    try: answers += urllib.request.urlopen("http://127.0.0.1:20258/healthz", timeout=5).status == 200
+    except OSError: pass
+    time.sleep(0.2)
+PROGRAM
+kill -TERM $agent
+wait $agent
+echo "exit code $?"`;
+
+/** Without the watch of the other tests, which reads the memory of every process and would wait as long as `ps`. */
+async function start(): Promise<LabNode> {
+  const node = await startNode();
+  onTestFinished(() => node.destroy());
+  return node;
+}
+
+async function held(node: LabNode) {
+  const ofUser = await holdMemory(node, { name: "containerd-shim", user: UNPRIVILEGED, env: CNI });
+  const ofRoot = await holdMemory(node, { name: "bridge", env: CNI });
+  return { ofUser, ofRoot };
+}
+
+const title = `processes that keep their memory locked${REASON === undefined ? "" : `: skipped, ${REASON}`}`;
+describe.skipIf(REASON !== undefined)(title, { timeout: HANG_GUARD_MS }, () => {
+  test("scan and heal end, heal what is proven, and name what could not be read", async () => {
+    const node = await start();
+    const pods = await runPods(node, 2);
+    await node.powerCut();
+    await node.powerOn();
+    const { ofUser, ofRoot } = await held(node);
+
+    const scan = await unghostIn(node, ["scan", "--timeout", "4s", "-o", "json", ...AT_ONCE]);
+    const { code, report } = await heal(node);
+
+    const problems = problemsOf(reportOf(scan)).join("\n");
+    expect(problems).toContain(`bridge (pid ${ofRoot}) keeps its memory locked`);
+    expect(problems).not.toContain(`${ofUser}`);
+    expect([code, report.remaining]).toEqual([0, []]);
+    await expectGone(node, ...pods);
+  });
+
+  test("boot heals by its deadline; the agent answers and stops", async () => {
+    const node = await start();
+    const pods = await runPods(node, 2);
+    await node.powerCut();
+    await node.powerOn();
+    await held(node);
+
+    const boot = await node.exec([UNGHOST, "boot", "--after", "--no-kube", "--deadline", "20s"], { timeoutMs: 60_000 });
+    const agent = await node.exec(["sh", "-c", AGENT], { timeoutMs: 120_000 });
+
+    expect([boot.timedOut, boot.code]).toEqual([false, 0]);
+    await expectGone(node, ...pods);
+    expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
+  });
+});
