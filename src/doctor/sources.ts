@@ -65,6 +65,18 @@ export const PERMISSIONS: readonly Permission[] = [
     neededFor: "whether a volume's attacher is alive",
   },
   {
+    group: "unghost.dev",
+    resource: "ghostreports",
+    verbs: ["get", "create", "patch", "delete"],
+    neededFor: "the GhostReport of this node",
+  },
+  {
+    group: "unghost.dev",
+    resource: "ghostreports/status",
+    verbs: ["patch"],
+    neededFor: "the GhostReport of this node",
+  },
+  {
     group: "coordination.k8s.io",
     resource: "leases",
     verbs: ["get", "create", "update"],
