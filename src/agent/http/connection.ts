@@ -66,9 +66,7 @@ export async function serveConnection(socket: Socket, { reply, closing }: Reques
       throw new Error(`${head.method} ${head.target}: ${describeError(error)}`, { cause: error });
     });
     const isLast = head.isLast || closing.aborted || rest.length > MAX_HEAD_BYTES;
-    if ("subscribe" in answer) {
-      return follow(socket, answer);
-    }
+    if ("subscribe" in answer) return follow(socket, answer);
     await send(socket, answer, { isLast, hasBody: head.method !== "HEAD" });
     if (isLast) return finish(socket);
   }
@@ -81,31 +79,39 @@ interface NextHead {
 }
 
 function nextHead(socket: Socket, before: Buffer, waitMs: number, closing: AbortSignal): Promise<NextHead> {
-  let received = before;
   const { promise, resolve } = Promise.withResolvers<NextHead>();
-  function check(): void {
-    const read = readHead(received);
-    if (read !== undefined) resolve({ read, isComplete: true });
-  }
-  const onData = (chunk: Buffer): void => {
-    received = Buffer.concat([received, chunk]);
-    check();
-  };
-  const onEnd = (): void => resolve({ isComplete: true });
-  const timer = setTimeout(() => resolve({ isComplete: received.length === 0 }), waitMs);
-  socket.on("data", onData);
-  for (const event of ["end", "close"]) socket.on(event, onEnd);
-  closing.addEventListener("abort", onEnd);
-  check();
-  if (socket.destroyed || socket.readableEnded || closing.aborted) onEnd();
-  socket.resume();
-  return promise.finally(() => {
+  const ending = ["end", "close"];
+  let received = before;
+
+  /** At once, because data that arrives between here and the next call must stay in the socket. */
+  function stop(result: NextHead): void {
     clearTimeout(timer);
     socket.pause();
     socket.off("data", onData);
-    for (const event of ["end", "close"]) socket.off(event, onEnd);
+    for (const event of ending) socket.off(event, onEnd);
     closing.removeEventListener("abort", onEnd);
-  });
+    resolve(result);
+  }
+  function onData(chunk: Buffer): void {
+    received = Buffer.concat([received, chunk]);
+    const read = readHead(received);
+    if (read !== undefined) stop({ read, isComplete: true });
+  }
+  function onEnd(): void {
+    stop({ isComplete: true });
+  }
+
+  const timer = setTimeout(() => stop({ isComplete: received.length === 0 }), waitMs);
+  const read = readHead(received);
+  if (read !== undefined) stop({ read, isComplete: true });
+  else if (socket.destroyed || socket.readableEnded || closing.aborted) onEnd();
+  else {
+    socket.on("data", onData);
+    for (const event of ending) socket.on(event, onEnd);
+    closing.addEventListener("abort", onEnd);
+    socket.resume();
+  }
+  return promise;
 }
 
 interface Sending {

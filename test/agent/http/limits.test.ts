@@ -56,6 +56,20 @@ describe("malicious and broken clients", () => {
     expect(answers.match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200", "HTTP/1.1 404", "HTTP/1.1 503"]);
   });
 
+  test("requests that come while an answer is sent are answered, too", async () => {
+    const { address } = await opened();
+    const { hostname, port } = new URL(address);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
+    for (let index = 0; index < 100; index += 1) {
+      socket.write(`${request}\r\n`);
+      if (index % 7 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    socket.write(`${request}Connection: close\r\n\r\n`);
+
+    expect((await textOf(socket)).match(/^HTTP\/1\.1 200 /gm)).toHaveLength(101);
+  });
+
   test("a connection is closed after requests that were sent far ahead of the answers", async () => {
     const { address } = await opened();
 
