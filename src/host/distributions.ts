@@ -269,6 +269,9 @@ export const SOCKETS = unique(DISTRIBUTIONS.flatMap(({ sockets }) => sockets));
 
 export const CNI_CONF_DIRS = unique(DISTRIBUTIONS.map(({ cniConfDir }) => cniConfDir));
 
+/** A machine without any of them is no node. */
+export const NODE_DIRS = unique([...DISTRIBUTIONS.map(({ kubelet }) => kubelet.root), ...CNI_CONF_DIRS]);
+
 /** Those of a separate kubelet first. */
 export const KUBELET_KUBECONFIGS = unique(
   [kubeadm, talos, ...DISTRIBUTIONS].flatMap(({ kubelet }) => kubelet.kubeconfig ?? []),

@@ -1,6 +1,6 @@
 import { existsSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
-import { SOCKETS } from "../host/distributions.ts";
+import { NODE_DIRS, SOCKETS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { fileText, readRegularFile } from "../host/safe-fs.ts";
 import { errorCode } from "../host/source.ts";
@@ -62,20 +62,10 @@ function onHost(hostRoot: string, path: string): string {
 
 const NAME_ONE = "name its socket with --runtime-endpoint.";
 
-/** A kubelet, a distribution that has one, or a pod network was installed here. */
-const NODE_DIRS = [
-  "/var/lib/kubelet",
-  "/etc/kubernetes",
-  "/var/lib/rancher",
-  "/var/lib/k0s",
-  "/var/snap/microk8s",
-  "/etc/crictl.yaml",
-  "/etc/cni",
-  "/var/lib/cni",
-];
 const NO_NODE =
   "No kubelet was installed here either. On a laptop run unghost fleet scan, which reads the cluster of your kubeconfig; for one node run unghost on it, or name a socket with --runtime-endpoint.";
 
+/** A kubelet or a pod network was installed here. */
 function isNode(hostRoot: string): boolean {
   return NODE_DIRS.some((path) => existsSync(onHost(hostRoot, path)));
 }

@@ -1,4 +1,5 @@
-import { CRIO_CONFIG } from "../../host/distributions.ts";
+import { dirname } from "node:path";
+import { CRIO_CONFIG, k3s, rke2 } from "../../host/distributions.ts";
 import { stringsIn } from "../../host/toml.ts";
 import { GUARD_BIN_DIR } from "../home.ts";
 import { editToml, type TomlEdit, tomlValue } from "./toml-edit.ts";
@@ -40,8 +41,8 @@ const CRIO_DROP_IN = `${CRIO_CONFIG.dropIns}/99-unghost-cni.conf`;
 
 /** The directories of k3s and rke2, which write the configuration of their containerd at each start. */
 const K3S_LIKE = [
-  { socket: "/k3s/", name: "k3s", dir: "/var/lib/rancher/k3s/agent/etc/containerd" },
-  { socket: "/k3s/", name: "rke2", dir: "/var/lib/rancher/rke2/agent/etc/containerd" },
+  { socket: "/k3s/", name: "k3s", dir: dirname(k3s.containerd?.config ?? "") },
+  { socket: "/k3s/", name: "rke2", dir: dirname(rke2.containerd?.config ?? "") },
 ] as const;
 const CONTAINERD_CONFIG = "/etc/containerd/config.toml";
 
