@@ -21,8 +21,16 @@ function objectsIn(...files: readonly string[]): readonly KubeObject[] {
 
 const rendered = objectsIn("deploy/kubernetes/unghost.yaml");
 
+interface Probe {
+  readonly httpGet: { readonly host?: string };
+}
+
 interface PodSpec {
   readonly containers: readonly {
+    readonly args: readonly string[];
+    readonly startupProbe?: Probe;
+    readonly livenessProbe?: Probe;
+    readonly readinessProbe?: Probe;
     readonly securityContext: { readonly capabilities: { readonly drop: string[]; readonly add: string[] } };
     readonly volumeMounts: readonly { readonly mountPath: string; readonly readOnly?: boolean }[];
   }[];
@@ -53,6 +61,14 @@ test("the chart grants what deploy/rbac grants, and restricts it to the node by 
 test("the agent's container has the capabilities that doctor requires, and no others", () => {
   const [container] = agentSpec().containers;
   expect(container?.securityContext.capabilities).toEqual({ drop: ["ALL"], add: CAPABILITIES.map(({ name }) => name) });
+});
+
+test("by default the agents listen on loopback, where their probes ask", () => {
+  const [container] = agentSpec().containers;
+  const probes = [container?.startupProbe, container?.livenessProbe, container?.readinessProbe];
+
+  expect(container?.args).toContain("--listen=127.0.0.1:20258");
+  expect(probes.map((probe) => probe?.httpGet.host)).toEqual(["127.0.0.1", "127.0.0.1", "127.0.0.1"]);
 });
 
 test("only the named host directories are writable", () => {
