@@ -3,7 +3,8 @@ import { metadataEvidence, NEXT_START } from "../evidence/stored-records.ts";
 import type { MetadataFile } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
-const etcd = /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap/;
+const etcd =
+  /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap|consul|vault|influx|raft\b|grafana|loki|minio|docker\/network/;
 
 export const boltCorruption: ClassDefinition = {
   id: "bolt-corruption",

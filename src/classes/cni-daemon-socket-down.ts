@@ -38,12 +38,14 @@ export const cniDaemonSocketDown: ClassDefinition = {
       text: "del cmd: error received from DelNetwork gRPC call: … dial tcp 127.0.0.1:50051: connect: connection refused",
       pattern:
         /(?:add|del)network grpc call[^]{0,200}?(?:unavailable|dial|connection|deadline|\beof\b|$)|127\.0\.0\.1:50051/,
+      within: /(?:add|del)network|(?:add|del) cmd|ipamd|aws-cni|aws-node|sandbox|networkplugin cni|plugin type=/,
       unless: /probe/,
       confidence: 0.9,
     },
     {
       text: "could not remove grpc wire: … 127.0.0.1:51111 …",
       pattern: /could not remove grpc wire|127\.0\.0\.1:51111/,
+      within: /grpc wire|cni|network|sandbox|plugin/,
       confidence: 0.9,
     },
     {

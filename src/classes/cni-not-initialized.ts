@@ -27,7 +27,7 @@ export const cniNotInitialized: ClassDefinition = {
     {
       text: "cni config load failed: no network config found in /etc/cni/net.d",
       pattern:
-        /cni config load failed|no (?:valid )?network configs? found in \S|no networks found in \S{0,80}\/net\.d|failed to load cni config/,
+        /cni config load failed|no (?:valid )?network configs? found in \S{0,120}(?:cni|net\.d)|no networks found in \S{0,80}\/net\.d|failed to load cni config/,
       unless: new RegExp(`${atStart.source}|getcniconfig|failed getting the delegate`),
       confidence: 0.85,
     },

@@ -83,7 +83,8 @@ export const ovnPortNotReady: ClassDefinition = {
   signatures: () => [
     {
       text: "timed out waiting for OVS port binding (ovn-installed) for <mac> [<ip>]",
-      pattern: /timed out waiting for ovs port binding|waiting for ovs port binding/,
+      pattern:
+        /waiting for ovs port binding|timed out waiting for (?:ovs|pod) flows|error while waiting on flows for pod/,
       confidence: 0.95,
     },
     {
@@ -97,7 +98,15 @@ export const ovnPortNotReady: ClassDefinition = {
       confidence: 0.9,
     },
   ],
-  logFragments: ["ovs port", "pod annotation", "for annotations", "br-int flow"],
+  logFragments: [
+    "ovs port",
+    "ovs flows",
+    "pod flows",
+    "waiting on flows",
+    "pod annotation",
+    "for annotations",
+    "br-int flow",
+  ],
   inSnapshot: "OVN's databases are not read; the logs of its pods on this node have the cause.",
   versions: { since: "every release of ovn-kubernetes", until: "open", ends: "No upgrade: repair OVN." },
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
@@ -174,7 +183,7 @@ export const cniStoreLocked: ClassDefinition = {
     {
       text: "[cni] Failed to lock store: Store is locked",
       pattern: /\bstore is locked\b/,
-      within: /cni|vnet|azure|plugin/,
+      within: /\bcni\b|vnet|azure/,
       confidence: 0.9,
     },
   ],

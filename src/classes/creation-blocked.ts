@@ -227,7 +227,7 @@ export const containerCreateStatHang: ClassDefinition = {
     {
       text: 'failed to generate container "<id>" spec: failed to apply OCI options: failed to stat "<volume path>": … stale NFS file handle | transport endpoint is not connected | host is down',
       pattern:
-        /failed to (?:generate (?:container \S{1,90} )?spec|apply oci options)[^]{0,80}?: failed to stat|error (?:mounting|stat|checking path) [^]{0,400}?(?:stale (?:nfs )?file handle|transport endpoint is not connected|host is down)/,
+        /failed to (?:generate (?:container \S{1,90} )?spec|apply oci options)[^]{0,80}?: failed to stat|error (?:mounting|stat|checking path) [^]{0,300}?\/kubelet\/[^]{0,300}?(?:stale (?:nfs )?file handle|transport endpoint is not connected|host is down)/,
       unless: /no such file or directory|not a directory|permission denied|unmount/,
       confidence: 0.8,
     },

@@ -21,7 +21,7 @@ export const delTimeoutKilled: ClassDefinition = {
     {
       text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,
-      unless: /\(add\)(?![^]{0,1500}(?:\(delete\)|clean ?up|tear ?down|destroy))/,
+      unless: /\( ?a ?d ?d ?\)(?![^]{0,1500}(?:\(delete\)|clean ?up|tear ?down|destroy))/,
       during: "removing",
       confidence: 0.9,
     },

@@ -17,11 +17,11 @@ export const imageSnapshotMissing: ClassDefinition = {
     },
     {
       text: "parent snapshot sha256:<id> does not exist: not found",
-      pattern: /parent snapshot \S{1,120} does not exist: not found/,
+      pattern: /parent snapshot \S{1,120} does not exist: not found|overlayfs\/snapshots\/\d{1,9}\/fs: no such file/,
       confidence: 0.85,
     },
   ],
-  logFragments: ["missing parent", "parent snapshot"],
+  logFragments: ["missing parent", "parent snapshot", "overlayfs/snapshots"],
   inSnapshot: "Image content and snapshots are not compared; the error in the logs names the missing layer.",
   versions: {
     since: "containerd 1.2",
@@ -65,7 +65,7 @@ export const crioStorageCorrupt: ClassDefinition = {
   signatures: () => [
     {
       text: 'error creating pod sandbox with name "k8s_<pod>_…": layer not known',
-      pattern: /: layer not known\b/,
+      pattern: /: layer not known\b|error locating item named \S{1,40} for image with id/,
       within: /sandbox|container|image|crio|k8s_/,
       confidence: 0.95,
     },
@@ -77,7 +77,7 @@ export const crioStorageCorrupt: ClassDefinition = {
       confidence: 0.85,
     },
   ],
-  logFragments: ["layer not known", "read-write layer", "containers/storage"],
+  logFragments: ["layer not known", "error locating item", "read-write layer", "containers/storage"],
   inSnapshot: "CRI-O's image store is not read; the message for every new pod is the proof.",
   versions: {
     since: "CRI-O 1.16",

@@ -15,7 +15,7 @@ export const inotifyInstancesExhausted: ClassDefinition = {
   signatures: () => [
     {
       text: "error from *cgroupsv2.Manager.EventChan: failed to create inotify fd: too many open files",
-      pattern: /failed to create inotify fd/,
+      pattern: /failed to create inotify fd|failed to allocate directory watch: too many open files/,
       confidence: 0.97,
     },
     {
@@ -27,10 +27,11 @@ export const inotifyInstancesExhausted: ClassDefinition = {
     {
       text: "inotify_init: too many open files / inotify_add_watch /sys/fs/cgroup/…: no space left on device",
       pattern: /inotify_(?:init1?|add_watch)\b[^]{0,300}?(?:too many open files|no space left on device)/,
+      within: /kubelet|cadvisor|cgroup|container|crio|k3s|pod/,
       confidence: 0.9,
     },
   ],
-  logFragments: ["inotify", "fsnotify", "oom events", "cgroupsv2.manager", "file watcher"],
+  logFragments: ["inotify", "fsnotify", "oom events", "cgroupsv2.manager", "file watcher", "directory watch"],
   inSnapshot:
     "Processes of root hold as many inotify descriptors as fs.inotify.max_user_instances allows. They are counted where a sandbox is dead or the logs report a timeout or an exhausted limit.",
   versions: {
@@ -111,6 +112,7 @@ export const fileHandlesExhausted: ClassDefinition = {
       text: 'failed to create containerd task: … too many open files / failed to setup network for sandbox "<id>": … too many open files',
       pattern:
         /(?:failed to create (?:containerd|shim) task|(?:setup|set up|destroy) network for (?:pod )?sandbox|pod sandbox|accept unix|accept4)[^]{0,500}?too many open files/,
+      within: /sandbox|containerd|crio|cri-o|kubelet|\bcri\b/,
       unless: /inotify|fsnotify|oom events/,
       confidence: 0.7,
     },
@@ -197,6 +199,7 @@ export const podCgroupBusy: ClassDefinition = {
       text: "Failed to remove cgroup (will retry) … rmdir /sys/fs/cgroup/…: device or resource busy",
       pattern:
         /failed to remove cgroups?\b[^]{0,400}?(?:resource busy|timed out)|timed out while waiting for systemd to remove kubepods|rmdir \/sys\/fs\/cgroup\/\S{1,300}: device or resource busy/,
+      within: /kubepods|kubelet|pod|cri-containerd|crio/,
       confidence: 0.9,
     },
   ],
@@ -244,7 +247,8 @@ export const runcSignalDenied: ClassDefinition = {
   signatures: () => [
     {
       text: "runc did not terminate successfully: exit status 1: unable to signal init: permission denied",
-      pattern: /unable to signal ?init: ?permission|signaling init process caused permission denied/,
+      pattern:
+        /unable to signal ?init: ?permission|signaling init process caused permission denied|(?:runc|crun|oci runtime)[^]{0,200}?\bkill\b[^]{0,60}?permission denied/,
       confidence: 0.97,
     },
     {

@@ -189,6 +189,8 @@ export const shimLost: ClassDefinition = {
     {
       text: "failed to start sandbox task / no running task found: task <id> not found",
       pattern: /no running task found[^]{0,120}?not found/,
+      // Kubelet probes a container that has just ended.
+      unless: /execsync|exec in container|prob(?:e|er)\b/,
       confidence: 0.8,
     },
     {
@@ -343,7 +345,7 @@ export const sandboxFilesBusy: ClassDefinition = {
     {
       text: 'failed to remove sandbox root directory "<path>": … device or resource busy',
       pattern:
-        /failed to remove (?:volatile )?sandbox root directory[^]{0,600}?(?:resource busy|not empty)|unable to remove filesystem for [^]{0,300}?(?:resource busy|not empty)/,
+        /failed to remove (?:volatile )?sandbox root directory[^]{0,600}?(?:resource busy|not empty)|(?:sandbox|kubelet|pod)[^]{0,300}?unable to remove filesystem for [^]{0,300}?(?:resource busy|not empty)/,
       confidence: 0.9,
     },
     {

@@ -56,6 +56,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
       text: "could not attach volume <handle> to node <node>: … expected device to be attached but was attaching; volume <handle> failed to attach to node <node> with attachmentID <id>",
       pattern:
         /expected device to be (?:attached|detached) but was|volume \S{1,200} failed to attach to node \S{1,253}(?: with attachmentid|$)|is (?:in state )?(?:attaching|detaching)\b|volume is (?:being|still) (?:attached|detached)|waiting for (?:the )?volume to be detached/,
+      within: /volume|disk|\bpvc|csi|attachdetach/,
       confidence: 0.8,
     },
     {

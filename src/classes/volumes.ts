@@ -91,11 +91,18 @@ export const volumeTeardownBusy: ClassDefinition = {
     {
       text: "unmount failed: exit status 32 … umount: /var/lib/kubelet/pods/<uid>/volumes/…: target is busy",
       pattern:
-        /umount: \/var\/lib\/kubelet\/(?:pods|plugins)\/\S{1,400}: (?:target is busy|device is busy|not mounted|stale file handle)/,
+        /umount: \/var\/lib\/kubelet\/(?:pods|plugins)\/\S{1,400}: (?:target is busy|device is busy|not mounted|stale file handle)|(?:remove|unlinkat|rmdir) \/var\/lib\/kubelet\/(?:pods|plugins)\/\S{1,400}: (?:device or resource busy|directory not empty)/,
       confidence: 0.85,
     },
   ],
-  logFragments: ["unmountvolume.", "unmountdevice", "subpath mounts", "volume data file", "umount:"],
+  logFragments: [
+    "unmountvolume.",
+    "unmountdevice",
+    "subpath mounts",
+    "volume data file",
+    "umount:",
+    "/var/lib/kubelet/p",
+  ],
   inSnapshot:
     "The API server is deleting the pod, its containers ended longer ago than --volume-attachment-age, and mounts are left below kubelet's directory of the pod, where nothing changed since. It takes a kubeconfig or a service account.",
   versions: {

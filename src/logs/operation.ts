@@ -30,7 +30,7 @@ const SANDBOX: readonly Wording[] = [
   {
     operation: "create-sandbox",
     pattern:
-      /failed(?: to)? create (?:a )?(?:pod ?sandbox|sandbox for pod|new sandbox)|failedcreatepodsandbox|createpodsandbox(?:error| (?:for|from|in)\b[^]{0,300}? (?:failed|error))|runpodsandbox\b[^]{0,300}? failed|run(?:ning)? pod ?sandbox(?: \S{0,80})?(?: failed)?:|error creating pod sandbox|failed to (?:set ?up|create) (?:pod )?network (?:namespace )?(?:for )?(?:pod )?sandbox|failed to create pod network sandbox|failed to set ?up sandbox container|networkplugin \S{1,20} failed to set ?up pod|failed to (?:start sandbox|reserve sandbox name|create sandbox|get sandbox (?:image|runtime))\b|error reserving pod name|unable to create pod sandbox|create(?: new)? sandbox failed/,
+      /failed(?: to)? create (?:a )?(?:pod ?sandbox|sandbox for pod|new sandbox)|failedcreatepodsandbox|createpodsandbox(?:error| (?:for|from|in)\b[^]{0,300}? (?:failed|error))|runpodsandbox\b[^]{0,300}? failed|run(?:ning)? pod ?sandbox(?: \S{0,80})?(?: failed)?:|error creating pod sandbox|failed to (?:set ?up|create) (?:pod )?network (?:namespace )?(?:for )?(?:pod )?sandbox|failed to create pod network sandbox|failed to set ?up sandbox container|failed to set ?up network for pod|setupnetworkerror|networkplugin \S{1,20} failed to set ?up pod|failed to (?:start sandbox|reserve sandbox name|create sandbox|get sandbox (?:image|runtime))\b|error reserving pod name|unable to create pod sandbox|create(?: new)? sandbox failed/,
   },
   {
     operation: "remove-sandbox",
@@ -40,7 +40,7 @@ const SANDBOX: readonly Wording[] = [
   {
     operation: "stop-sandbox",
     pattern:
-      /killpodsandboxerror|failed to killpodsandbox|stoppodsandbox\b[^]{0,200}? failed|failed to (?:forcibly )?stop (?:pod )?sandbox\b|stop pod ?sandbox \S{0,80} failed|stopping the pod sandbox\b[^]{0,120}?(?:failed|:)|failed to destroy (?:pod )?network for\b|networkplugin \S{1,20} failed to tear ?down|failed to clean ?up sandbox container|failed to tear ?down (?:pod )?(?:network|sandbox)|error stopping network on cleanup|error cleaning up failed sandbox|failed to fully teardown sandbox|failed to handle sandbox (?:taskexit|exit)|error (?:while )?(?:deleting|removing) (?:pod )?\S{1,400} from (?:cni )?network|failed to stop infra container|failed to unmount ns|remove netns:|failed to remove network namespace/,
+      /killpodsandboxerror|failed to killpodsandbox|stoppodsandbox\b[^]{0,200}? failed|failed to (?:forcibly )?stop (?:pod )?sandbox\b|stop pod ?sandbox \S{0,80} failed|stopping the pod sandbox\b[^]{0,120}?(?:failed|:)|failed to destroy (?:pod )?network for\b|networkplugin \S{1,20} failed to tear ?down|failed to clean ?up sandbox container|teardownnetworkerror|failed to tear ?down (?:pod )?(?:network|sandbox)|error stopping (?:pod )?sandbox|failed to delete pod sandbox|killpodwithsyncresult failed|error stopping network on cleanup|error cleaning up failed sandbox|failed to fully teardown sandbox|failed to handle sandbox (?:taskexit|exit)|error (?:while )?(?:deleting|removing) (?:pod )?\S{1,400} from (?:cni )?network|failed to stop infra container|failed to unmount ns|remove netns:|failed to remove network namespace/,
   },
 ];
 
@@ -119,6 +119,47 @@ const PLUGIN_CALLS: readonly Wording[] = [
 
 const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
 
+/** Wording that none of the tables has: what it is about, that it fails, and the verb, wherever they stand. */
+const FAILS =
+  /\b(?:fail(?:ed|s|ure|ing)?|error|err|unable|cannot|can not|could not|couldnt|timed out|timeout|refused|denied|panic|fatal|stuck)\b/;
+const ORDINARY = /\blevel=(?:info|debug)\b|level:(?:info|debug)\b|\[(?:info|debug)\]|(?:^|\s)i\d{4} \d\d:\d\d:\d\d/;
+const FIELD = /\b(?:pods?|kube\w*|containerd|cri-?o?|crictl|k3s|rke2|runtime|shim|kubernetes|csi|plugin|cni)\b/;
+const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
+  [
+    /sandbox/,
+    [
+      { operation: "stop-sandbox", pattern: /stop|kill|destroy|tear|releas|unmount|terminat|del cmd|\bdel\b/ },
+      { operation: "remove-sandbox", pattern: /remov|delet|clean|garbage/ },
+      { operation: "create-sandbox", pattern: /creat|\brun|start|set ?up|reserv|\badd\b|allocat/ },
+    ],
+  ],
+  [
+    /\bcni\b|netns|network namespace|network plugin|networkplugin/,
+    [
+      { operation: "cni-del", pattern: /\bdel\b|delet|remov|releas|tear|destroy|stop/ },
+      { operation: "cni-add", pattern: /\badd|creat|set ?up|allocat|assign|open|load|start/ },
+    ],
+  ],
+  [
+    /volume|\bpvc\b|\bcsi\b|\/kubelet\/pods\//,
+    [
+      { operation: "unmount", pattern: /un-?mount|unstag|unpublish|teardown|rmdir|clean/ },
+      { operation: "detach", pattern: /detach/ },
+      { operation: "attach", pattern: /attach/ },
+      { operation: "mount", pattern: /mount|stag|publish|format|device|grpc error/ },
+    ],
+  ],
+];
+
+function byItsWords(text: string): Operation | undefined {
+  if (!FAILS.test(text) || ORDINARY.test(text) || !FIELD.test(text)) return undefined;
+  for (const [about, wordings] of ABOUT) {
+    const operation = about.test(text) ? firstIn(wordings, text) : undefined;
+    if (operation !== undefined) return operation;
+  }
+  return undefined;
+}
+
 /** A removal of what is gone already, and a text about a status: no operation that failed. */
 const NOTHING_FAILED =
   /(?:code = notfound desc = )?an error occurred when try to find (?:sandbox|container)|could not find (?:sandbox|container)|code = notfound desc = (?:could not find|container with id)/;
@@ -130,7 +171,7 @@ export function operationIn(text: string): Operation | undefined {
     const operation = firstIn(wordings, text);
     if (operation !== undefined) return operation;
   }
-  return undefined;
+  return byItsWords(text);
 }
 
 const CREATING: readonly Operation[] = ["create-sandbox", "cni-add"];

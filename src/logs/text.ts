@@ -12,9 +12,9 @@ export function readable(line: string): string {
   return decodeEscapes(stripColours(line)).replace(/\s+/g, " ").trim();
 }
 
-/** Terminal escapes, also in the notation of syslog (#033) and cat -v (^[). */
+/** Terminal escapes, also in the notation of syslog (#033) and cat -v (^[); syslog's tabs and line breaks. */
 function stripColours(line: string): string {
-  return line.replace(/(?:\p{Cc}|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/gu, "");
+  return line.replace(/(?:\p{Cc}|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/gu, "").replace(/#01[12]/g, " ");
 }
 
 /**

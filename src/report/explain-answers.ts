@@ -196,7 +196,11 @@ function searchFor({ plugin, driver, cause }: Failure): string | undefined {
 function topicParts(group: TopicGroup, style: Style): readonly string[] {
   const { topic, failure } = group;
   return [
-    wrap(`${paint(style.colour).bold(topic.what)}${times(group)} This is no ghost. ${topic.goTo}`, style.width, "  "),
+    wrap(
+      `${paint(style.colour).bold(topic.what)}${times(group)} ${topic.isOrdinary === true ? "" : "This is no ghost. "}${topic.goTo}`,
+      style.width,
+      "  ",
+    ),
     ...(failure === undefined ? [] : labelled("Here", failureInWords(failure), style)),
     ...labelled("Who", failure === undefined ? undefined : who(group), style),
     ...labelled("Cut off", cutNote(group), style),

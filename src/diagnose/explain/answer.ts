@@ -71,7 +71,7 @@ function freshAnswerTo(line: string): Answer {
   if (topic === undefined && recognition?.level !== undefined) {
     return { matches: recognition.matches, weight: weightOf(recognition) };
   }
-  const failure = failureIn(line, text);
+  const failure = topic?.isOrdinary === true ? undefined : failureIn(line, text);
   if (topic !== undefined) return { matches: [], topic, failure, weight: 3 };
   if (failure === undefined) return NOTHING;
   return { matches: [], failure, weight: failure.cause === undefined ? 1 : 2 };
@@ -90,4 +90,4 @@ function weightOf({ level }: Recognition): number {
 
 /** Every line with an answer contains one of these words: the other lines of a large log cost one search. */
 const PERHAPS =
-  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not healthy|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning/i;
+  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not healthy|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning|forbidden|no matches|stopped posting|no running task|violate|pleg|must be logged/i;

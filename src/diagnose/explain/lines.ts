@@ -70,14 +70,16 @@ function answersTo(lines: readonly string[]): readonly Answer[] {
   if (first === undefined) return [];
   if (lines.length === 1) return present([answerTo(first)]);
   const alone = lines.map((line) => answerTo(line));
-  const joined = bestJoin(lines.map(withoutQuoteMark));
+  const joined = bestJoin(lines.slice(1).every((line) => QUOTE_MARK.test(line)) ? lines.map(withoutQuoteMark) : lines);
   if (joined.weight === 0 || areSeveral(lines, alone, joined)) return present(alone);
   return present([joined]);
 }
 
-/** The mark of a quotation or the border of a pane, which a wrap repeats on each line. */
+/** The mark of a quotation or the border of a pane, on each line. */
+const QUOTE_MARK = /^\s{0,8}[>|│]\s/;
+
 function withoutQuoteMark(line: string): string {
-  return line.replace(/^\s{0,8}[>|│]\s/, "").replace(/\s{1,400}[|│]\s*$/, "");
+  return line.replace(QUOTE_MARK, "").replace(/\s{1,400}[|│]\s*$/, "");
 }
 
 /**

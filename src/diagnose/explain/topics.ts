@@ -5,6 +5,8 @@ export interface Topic {
   readonly what: string;
   /** One sentence: where to go on. */
   readonly goTo: string;
+  /** No trouble at all: what it names did not fail. */
+  readonly isOrdinary?: true;
 }
 
 interface KnownTopic extends Topic {
@@ -20,7 +22,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "image-pull",
     pattern:
-      /errimagepull|imagepullbackoff|back-off pulling image|failed to pull (?:and unpack )?image|pullimage from image service failed|failed to get sandbox image|errimageneverpull|invalidimagename|failed to resolve (?:reference|image)|pull access denied|manifest (?:for \S{1,200} )?(?:unknown|not found)|toomanyrequests: |(?:initializing source|pinging container registry) \S|error pulling image|unable to pull sandbox image|pulling from host \S{1,200} failed|pull image \S{1,200} failed/,
+      /errimagepull|imagepullbackoff|back-off pulling image|fail(?:ed)? (?:to pull|pulling) (?:and unpack )?image|pullimage from image service failed|failed to get sandbox image|errimageneverpull|invalidimagename|failed to resolve (?:reference|image)|pull access denied|manifest (?:for \S{1,200} )?(?:unknown|not found)|toomanyrequests: |(?:initializing source|pinging container registry) \S|error pulling image|unable to pull sandbox image|pulling from host \S{1,200} failed|pull image \S{1,200} failed/,
     what: "An image cannot be pulled.",
     goTo: "Check the image's name, the registry's answer, pull secrets, proxy, DNS and rate limits; for the pause image the runtime's sandbox_image or pinned_images setting (crictl pull IMAGE on the node shows the same error).",
   },
@@ -77,7 +79,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "cgroup-driver",
     pattern:
-      /expected cgroupspath to be of format|cgroup driver: \S{1,20} is different from|misconfiguration: kubelet cgroup driver|cgroup ?driver[^]{0,80}?(?:different|mismatch)/,
+      /expected cgroupspath to be of format|did not receive slice as parent|cgroup driver: \S{1,20} is different from|misconfiguration: kubelet cgroup driver|cgroup ?driver[^]{0,80}?(?:different|mismatch)/,
     what: "kubelet and the runtime use different cgroup drivers.",
     goTo: "Set SystemdCgroup (containerd) or cgroup_manager (CRI-O) and kubelet's cgroupDriver to the same, then restart both.",
   },
@@ -151,7 +153,7 @@ const TOPICS: readonly KnownTopic[] = [
     id: "container-command",
     pattern:
       /unable to start container process: (?:error during container init: )?exec|exec:? \S{1,200}: (?:stat |executable file not found|permission denied|no such file)|exec format error|starting container process caused[^]{0,40}?exec|executable file not found in \$?path|exec user process caused|runcontainererror[^]{0,200}?exec/,
-    unless: /fork\/exec|\/cni\/|iptables|plugin type=|netplugin/,
+    unless: /fork\/exec|\/cni\/|iptables|plugin type=|netplugin|\/pause\b/,
     what: "The container's command cannot be executed: wrong path, no permission, or an image of another architecture.",
     goTo: "Check the image's entrypoint, its architecture, and the pod's command.",
   },
@@ -205,6 +207,7 @@ const TOPICS: readonly KnownTopic[] = [
       /an error occurred when try to find (?:sandbox|container)|code = notfound desc = (?:could not find (?:sandbox|container)|container with id)|no such container: [0-9a-f]{12}|error finding container [0-9a-f]{12}/,
     what: "What was asked for is already gone: kubelet, cadvisor or an operator asked again after its removal.",
     goTo: "Nothing to do, unless it repeats for the same id for minutes: then restart kubelet.",
+    isOrdinary: true,
   },
   {
     id: "ordinary-start",
@@ -212,12 +215,66 @@ const TOPICS: readonly KnownTopic[] = [
       /failed to load cni during init|pleg was last seen active 2562047h|pleg has yet to be successful|container runtime status check may not have completed yet/,
     what: "Every containerd and every kubelet logs this once while it starts.",
     goTo: "Nothing to do, unless it repeats for minutes.",
+    isOrdinary: true,
   },
   {
     id: "cloud-load-balancer",
     pattern: /syncloadbalancerfailed|error syncing load balancer|ensuring? load balancer/,
     what: "The cloud's load balancer of a Service cannot be set up.",
     goTo: "kubectl describe service, and the cloud controller's log.",
+  },
+  {
+    id: "api-server",
+    pattern:
+      /the connection to the server \S{1,200} was refused|unable to connect to the server|failed to (?:list|watch) \*v\d|failed to ensure lease exists|error updating node status|unable to register node|etcdserver: |mvcc: database space exceeded|leaderelection lost|(?:^|\s)localhost:8080 was refused|the server was unable to return a response in the time allotted/,
+    what: "The API server, or etcd behind it, does not answer or refuses.",
+    goTo: "Check the API server's and etcd's pods or services on the control plane, their log, disk and certificates, and the address in the kubeconfig.",
+  },
+  {
+    id: "node-not-ready",
+    pattern:
+      /kubelet stopped posting node status|nodestatusunknown|nodenotready\b|node is not ready\b|node \S{1,253} not found/,
+    what: "The node is not Ready, or the cluster does not know it.",
+    goTo: "Check kubelet on that node: systemctl status kubelet, then its log; unghost scan there shows whether a ghost is the reason.",
+  },
+  {
+    id: "permissions",
+    pattern:
+      /is forbidden: user \S{1,300} cannot|forbidden: user \S{1,300} cannot|you must be logged in to the server|serviceaccount \S{1,253} cannot/,
+    what: "A user or service account may not do that.",
+    goTo: "kubectl auth can-i, and the roles bound to that account.",
+  },
+  {
+    id: "address-in-use",
+    pattern:
+      /address already in use|port is already allocated|host port\S{0,20} (?:is )?(?:already )?(?:in use|taken)|didnt have free ports/,
+    what: "Another process has that port.",
+    goTo: "ss -ltnp on the node shows which.",
+  },
+  {
+    id: "hook",
+    pattern: /failedpoststarthook|failedprestophook|(?:poststart|prestop) ?hook\S{0,20} failed|exec lifecycle hook/,
+    what: "A lifecycle hook of a container failed or took too long.",
+    goTo: "Check the hook's command, and the pod's terminationGracePeriodSeconds.",
+  },
+  {
+    id: "eviction-refused",
+    pattern: /cannot evict pod as it would violate|disruption budget/,
+    what: "A PodDisruptionBudget refuses the eviction.",
+    goTo: "kubectl get pdb: bring more replicas up, or relax the budget.",
+  },
+  {
+    id: "metrics",
+    pattern:
+      /failedgetresourcemetric|failedcomputemetricsreplicas|unable to fetch metrics|metrics not available|no metrics returned from resource metrics api/,
+    what: "The autoscaler has no metrics.",
+    goTo: "Check metrics-server and its APIService.",
+  },
+  {
+    id: "unknown-kind",
+    pattern: /no matches for kind \S|the server doesnt have a resource type|unable to recognize \S{1,300}: no matches/,
+    what: "The cluster does not know that kind of object.",
+    goTo: "Install its CRDs, or use the API version that this release serves (kubectl api-resources).",
   },
   {
     id: "certificates",
@@ -251,6 +308,6 @@ const TOPICS: readonly KnownTopic[] = [
 export function topicIn(text: string): Topic | undefined {
   const found = TOPICS.find(({ pattern, unless }) => pattern.test(text) && unless?.test(text) !== true);
   if (found === undefined) return undefined;
-  const { id, what, goTo } = found;
-  return { id, what, goTo };
+  const { id, what, goTo, isOrdinary } = found;
+  return { id, what, goTo, isOrdinary };
 }
