@@ -36,6 +36,7 @@ export type DecisionCode =
   | "plugin-missing-too-long"
   | "unknown-error"
   | "unknown-error-too-often"
+  | "del-never-came"
   | "queue-full"
   | "queue-not-writable";
 

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { dropOldRecords } from "../../src/guard/keep.ts";
+import { dropOldRecords, queueUndone } from "../../src/guard/keep.ts";
+import { readQueue } from "../../src/guard/queue.ts";
 
 test("a record goes after a day, unless the runtime has a result of the same attachment", () => {
   const root = mkdtempSync(join(tmpdir(), "unghost-guard-"));
@@ -19,4 +20,39 @@ test("a record goes after a day, unless the runtime has a result of the same att
   expect(there()).toEqual([true, true, true]);
   dropOldRecords(root, stateDir, Date.now() + 25 * 3_600_000);
   expect(there()).toEqual([true, false, false]);
+});
+
+test("an attachment whose namespace is gone and whose DEL never came is queued, and no other", () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "unghost-guard-"));
+  onTestFinished(() => rmSync(stateDir, { recursive: true }));
+  for (const dir of ["attachments", "queue", "netns"]) mkdirSync(join(stateDir, dir));
+  const netns = (name: string): string => join(stateDir, "netns", name);
+  writeFileSync(netns("runs"), "");
+  const attach = (container: string, phase: string, at: string): void => {
+    const environment = `CNI_NETNS=${at}`;
+    const lines = [
+      "attachment 1",
+      `phase ${phase}`,
+      `env ${environment.length}`,
+      environment,
+      "config 2",
+      "{}",
+      "end",
+      "",
+    ];
+    writeFileSync(join(stateDir, `attachments/${container}@eth0@bridge`), lines.join("\n"));
+  };
+  attach("gone", "completed", netns("gone"));
+  attach("running", "completed", netns("runs"));
+  attach("failed", "failed", netns("gone"));
+  attach("by-pid", "completed", "/proc/1/ns/no");
+  attach("no-directory", "completed", join(stateDir, "elsewhere/gone"));
+
+  const later = Date.now() + 601_000;
+  queueUndone(stateDir, Date.now(), { boot: "b", uptimeSeconds: 5000 });
+  queueUndone(stateDir, later, { boot: "b", uptimeSeconds: 599 });
+  expect(readQueue(stateDir)).toEqual([]);
+  queueUndone(stateDir, later, { boot: "b", uptimeSeconds: 601 });
+
+  expect(readQueue(stateDir).map(({ key }) => key.container)).toEqual(["gone"]);
 });

@@ -117,6 +117,7 @@ describe("the runtime's search path", () => {
         "/var/lib/rancher/k3s/agent/etc/containerd/config.toml": `version = 3\nimports = ["/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.d/*.toml"]\n[${V3}.cni]\nbin_dir = "/x"\n`,
       },
     ],
+    ["the containerd of another distribution", running("2.1.5", { socket: "/run/k0s/containerd.sock" }), {}],
     ["a configuration that does not parse", running("2.1.5"), { [CONFIG]: "version = \n" }],
     ["an inline table", running("1.7.0"), { [CONFIG]: `version = 2\n[${V2}]\ncni = { bin_dir = "/x" }\n` }],
   ])("refuses %s, and says what to do by hand", (_, runtime, files) => {

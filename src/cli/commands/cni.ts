@@ -8,6 +8,7 @@ import { type GuardStatus, guardStatus } from "../../guard/install/status.ts";
 import { removeGuard, restoreConfig } from "../../guard/install/uninstall.ts";
 import { replayQueue } from "../../guard/replay.ts";
 import { describeError } from "../../host/source.ts";
+import { configuredBinDirs } from "../../node/containerd-config.ts";
 import { fetchRuntimeInfo } from "../../node/cri-facts.ts";
 import { readCrioCniDirs } from "../../node/crio-config.ts";
 import { findNodeRuntime, nameOnHost } from "../../node/runtime-process.ts";
@@ -107,6 +108,20 @@ async function install(call: Call): Promise<ExitCode> {
     io.stderr(`${plan.message} ${plan.next}\n`);
     return ExitCode.refused;
   }
+  // Such as Talos, whose files come from its machine configuration.
+  const found = detect(hostFiles(settings.hostRoot));
+  const manager = found.kind === "found" ? found.host.manager : "systemd";
+  if (plan.kind === "edit" && (manager === "talos" || manager === "nixos")) {
+    io.stderr(`On ${manager} files come from its configuration. Add to it, as ${plan.path}:\n${plan.after}`);
+    return ExitCode.refused;
+  }
+  const [conflict] = plan.mode === "first" ? await conflicts(settings.hostRoot, runtime, plan.path) : [];
+  if (conflict !== undefined) {
+    io.stderr(
+      `${conflict} sets bin_dir, and containerd does not start when it finds bin_dirs beside it. Take it out there, then run this again.\n`,
+    );
+    return ExitCode.refused;
+  }
   io.stdout(describePlan(runtime, plan));
   if (flags.dryRun === true) return ExitCode.ok;
   if (!(await agreed("Install the CNI guard?", call))) return ExitCode.refused;
@@ -116,6 +131,15 @@ async function install(call: Call): Promise<ExitCode> {
   });
   io.stdout("The CNI guard is installed.\n");
   return await takeEffect(call, isInEffect(runtime));
+}
+
+/** Other files of containerd's configuration with the key that excludes ours. */
+async function conflicts(hostRoot: string, { name }: Runtime, edited: string): Promise<readonly string[]> {
+  if (name !== "containerd") return [];
+  const files = (await configuredBinDirs(hostRoot, undefined)).filter(
+    ({ single, file }) => single !== undefined && file !== edited,
+  );
+  return files.map(({ file }) => file);
 }
 
 /** A node without the guard is better than one without an agent. */

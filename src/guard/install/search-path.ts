@@ -46,6 +46,9 @@ const K3S_LIKE = [
 ] as const;
 const CONTAINERD_CONFIG = "/etc/containerd/config.toml";
 
+/** Where a containerd listens whose configuration is the file above: MicroK8s, k0s and others have their own. */
+const PLAIN_SOCKETS = new Set(["/run/containerd/containerd.sock", "/var/run/containerd/containerd.sock"]);
+
 const V3_TABLE = ["plugins", "io.containerd.cri.v1.runtime", "cni"] as const;
 const V2_TABLE = ["plugins", "io.containerd.grpc.v1.cri", "cni"] as const;
 
@@ -58,6 +61,7 @@ export function planSearchPath(runtime: RunningRuntime, files: ConfigFiles): Sea
     if (runtime.socket.includes(socket) && files.read(`${dir}/config.toml`) !== undefined)
       return planGenerated(name, dir, dirs, hasBinDirs, files);
   }
+  if (!PLAIN_SOCKETS.has(runtime.socket)) return unknownLayout(runtime, hasBinDirs ? dirs : [GUARD_BIN_DIR]);
   return hasBinDirs ? planBinDirs(dirs, files) : planBinDir(files);
 }
 
@@ -140,6 +144,14 @@ function dropIn(path: string, after: string, files: ConfigFiles): SearchPathPlan
 function edited(mode: SearchPathMode, before: string | undefined, after: string): SearchPathPlan {
   const path = CONTAINERD_CONFIG;
   return before === after ? { kind: "done", mode, path } : { kind: "edit", mode, path, before, after };
+}
+
+function unknownLayout({ socket }: RunningRuntime, dirs: readonly string[]): SearchPathPlan {
+  return {
+    kind: "refused",
+    message: `The configuration of the containerd at ${socket} is not one that unghost edits.`,
+    next: `Set the plugin directories in the cni section of its CRI plugin to ${JSON.stringify(dirs)} by hand, by the means of the distribution.`,
+  };
 }
 
 function cannotEdit(
