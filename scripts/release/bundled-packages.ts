@@ -42,7 +42,7 @@ function describe(name: string, files: readonly string[]): BundledPackage {
     readonly license?: string;
   };
   const license = manifest.license ?? "NOASSERTION";
-  const file = readdirSync(dir).find((entry) => /^licen[cs]e/i.test(entry));
+  const file = readdirSync(dir).find((entry) => /^(?:un)?licen[cs]e/i.test(entry));
   const licenseText = file === undefined ? textWithoutFile(license, files) : readFileSync(join(dir, file), "utf8");
   if (licenseText === "")
     throw new Error(`${name} (${license}) brings no text of its licence: find it and add it here`);
