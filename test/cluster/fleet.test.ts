@@ -63,6 +63,17 @@ async function operator() {
   };
 }
 
+/** As an administrator. */
+async function withdraw(): Promise<void> {
+  const { controlPlane, node } = story();
+  const { server, authority } = controlPlane;
+  const path = "/etc/unghost/administrator";
+  const identity = authority.issue("/O=system:masters/CN=administrator");
+  await node.lab.writeFile(path, kubeconfig(server, authority.cert, identity), 0o600);
+  const done = await node.lab.check([UNGHOST, "withdraw", `--kubeconfig=${path}`]);
+  expect(done).toContain("and 2 GhostReports");
+}
+
 type Operator = Awaited<ReturnType<typeof operator>>;
 
 interface Scanned {
@@ -137,7 +148,8 @@ test(
     await expectCause(ask, "default/web-0", { code: "sandbox", class: "libcni-result-cache-corrupt" });
 
     for (const agent of agents.splice(0)) await agent.end("TERM");
-    await story().kubectl("delete", "ghostreports", "--all");
+    await withdraw();
+    expect(await story().kubectl("get", "ghostreports", "-o=name")).toBe("");
     await story().kubectl("delete", "pod", "web-0", "--wait=false");
     await expectCause(ask, "default/web-0", { code: "sandbox", what: /^Removing its sandbox fails/ });
   },

@@ -388,6 +388,22 @@ describe("unghost fleet why", () => {
     });
   });
 
+  test.each([
+    [{ standing: "healing" }, {}, "the agent is healing it now"],
+    [{ standing: "observed" }, {}, "the agent only reports it: nothing changes without a repair"],
+    [{ standing: "waiting" }, { notHealing: "nothing is healed: paused" }, "nothing is healed: paused"],
+    [
+      { standing: "given-up", next: "Restart containerd." },
+      {},
+      "the agent has stopped trying: manual steps are needed",
+    ],
+  ])("of a finding that is %j reports what happens next", async (standing, more, next) => {
+    const [finding] = TORN.findings;
+    const report = { ...TORN, ...more, findings: [{ ...finding, ...standing }] };
+
+    expect(await why(cluster({ report }))).toMatchObject({ next });
+  });
+
   test("leaves out events about an earlier pod of the same name", async () => {
     const earlier = event("FailedCreatePodSandBox", sandboxError("boom"), {
       involvedObject: { kind: "Pod", name: "web-0", uid: "other" },

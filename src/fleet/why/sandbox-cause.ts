@@ -42,7 +42,7 @@ export function reportedByAgent(facts: WhyFacts, { spec, metadata }: Pod): Cause
 }
 
 function nextOf(standing: string, notHealing: string | undefined): string {
-  if (notHealing !== undefined) return `the agent heals nothing at present: ${notHealing}`;
+  if (notHealing !== undefined) return notHealing;
   switch (standing) {
     case "healing":
       return "the agent is healing it now";
