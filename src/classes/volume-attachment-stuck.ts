@@ -236,7 +236,9 @@ function isDoubled({ attached, deletedAt, awaited, holders }: UnattachedVolume):
 }
 
 function summaryOf(attachment: UnattachedVolume, ageMs: number): string {
-  const { volume = "a volume", deletedAt, attached, awaited, holders } = attachment;
+  const { volume = "a volume", deletedAt, attached, awaited, missing, holders } = attachment;
+  if (missing === true)
+    return `${volume} is not attached to any node, and no attachment to this one was requested for ${inWords(ageMs)}`;
   const [holder] = holders;
   if (awaited === true && holder !== undefined)
     return `${volume} is attached to ${holder.node}${stateInWords(holder)}, and the pod that needs it here has waited for ${inWords(ageMs)}`;
@@ -247,7 +249,9 @@ function summaryOf(attachment: UnattachedVolume, ageMs: number): string {
   return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
 }
 
-function statusOf({ attacher, attached, error, deletedAt, finalizers }: UnattachedVolume): string {
+function statusOf({ attacher, attached, error, deletedAt, finalizers, missing }: UnattachedVolume): string {
+  if (missing === true)
+    return `there is no VolumeAttachment of it, and ${attacher} volumes are attached before they are mounted`;
   const status = error === undefined ? "its status gives no reason" : `its status: ${error}`;
   const ending = deletedAt === undefined ? "" : `; its deletion waits for ${finalizers.join(", ") || "the API server"}`;
   return `attached: ${attached} by ${attacher}; ${status}${ending}`;
@@ -304,7 +308,7 @@ const ALREADY_ATTACHED = /already (?:been )?attached|is attached to|currently at
 function adviceOn(attachment: UnattachedVolume, users: readonly KnownPod[], now: Date): string {
   const { attacher, lease, error, deletedAt, finalizers, holders, inUse } = attachment;
   const [holder] = holders;
-  const isAttacherSilent = lease !== undefined && isSilent(lease, now);
+  const isAttacherSilent = attachment.missing !== true && lease !== undefined && isSilent(lease, now);
   const repairAttacher = `the attacher ${attacher} is silent: check its pod (${lease?.holder}); it continues once that runs`;
   if (deletedAt === undefined && holder !== undefined) {
     if (holder.deleting && isAttacherSilent)
@@ -317,6 +321,8 @@ function adviceOn(attachment: UnattachedVolume, users: readonly KnownPod[], now:
     return `it is deleted already and waits for ${waitsFor}: get the attacher ${attacher} to work`;
   }
   const why = error === undefined ? "" : ` (${error})`;
+  if (attachment.missing === true)
+    return "the attach/detach controller of kube-controller-manager has not asked for it: check that kube-controller-manager runs, and what it logs";
   if (inUse && users.some(({ phase }) => phase === "Running"))
     return `the storage has it attached here, and its pods run: only its status is wrong${why}. Leave it, and see what the attacher ${attacher} logs`;
   if (error !== undefined && ALREADY_ATTACHED.test(error))

@@ -32,6 +32,8 @@ interface NodeAttachments {
   readonly total: number;
   /** False if the list was not read to its end. */
   readonly complete: boolean;
+  /** It was read just now: an attachment that is missing does not exist. */
+  readonly current: boolean;
 }
 
 export interface AttachedElsewhere extends Pick<ApiAttachment, "name" | "node"> {
@@ -109,7 +111,7 @@ export function attachmentReader(now: () => number = () => performance.now()): R
       followed.add(name);
     }
     forget(asked, found);
-    last = { ...known, here: [...known.here.filter(({ name }) => !asked.includes(name)), ...found] };
+    last = { ...known, current: false, here: [...known.here.filter(({ name }) => !asked.includes(name)), ...found] };
     return last;
   }
 
@@ -119,7 +121,7 @@ export function attachmentReader(now: () => number = () => performance.now()): R
     if (last === undefined) return keep(await listOf(api, node, 1));
     const isPrompted = isAwaited || names.length > 0;
     if (now() >= dueAt || (last.total <= SMALL_CLUSTER && isPrompted)) return keep(await listOf(api, node));
-    if (names.length === 0) return isAwaited ? last : undefined;
+    if (names.length === 0) return isAwaited ? { ...last, current: false } : undefined;
     return await askByName(api, node, names.slice(0, Math.max(1, Math.min(most, MAX_NAMES))), last);
   };
 }
@@ -139,7 +141,7 @@ export function namesOf(volumes: readonly NodeVolume[], node: string): ReadonlyS
   return new Set(volumes.map((volume) => attachmentName(volume, node)));
 }
 
-const NONE: NodeAttachments = { here: [], elsewhere: new Map(), total: 0, complete: true };
+const NONE: NodeAttachments = { here: [], elsewhere: new Map(), total: 0, complete: true, current: true };
 /** A server may omit the remaining count: then the cluster is treated as large. */
 const UNCOUNTED = 10_000;
 
@@ -173,9 +175,9 @@ async function readPages(api: Api, node: string, mostPages: number): Promise<Nod
     seen += items.length;
     pages += 1;
     if (pages >= mostPages || remaining === 0)
-      return { here, elsewhere, total: seen + remaining, complete: remaining === 0 };
+      return { here, elsewhere, total: seen + remaining, complete: remaining === 0, current: remaining === 0 };
   }
-  return { here, elsewhere, total: seen, complete: true };
+  return { here, elsewhere, total: seen, complete: true, current: true };
 }
 
 export async function getAttachment(api: Api, name: string): Promise<ApiAttachment | undefined> {

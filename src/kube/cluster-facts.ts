@@ -115,6 +115,8 @@ export interface UnattachedVolume extends ApiAttachment {
   readonly controllerLease?: Lease;
   /** A pod of this node waits for it, and this attachment is that of another node: there is none for this node. */
   readonly awaited?: true;
+  /** There is none, because none was requested. The name is the one that it would have. */
+  readonly missing?: true;
   /** What could not be read, and why. */
   readonly unknown: readonly string[];
 }

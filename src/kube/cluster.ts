@@ -22,11 +22,11 @@ import {
   type Following,
   MAX_LOOKUPS,
   mayBePlugins,
-  noAnswers,
   readCsiDrivers,
   readUnattached,
   withPlugins,
 } from "./unattached-volumes.ts";
+import { noAnswers } from "./volume-lookups.ts";
 
 /** Where to ask about which node. */
 export interface NodeAccess {

@@ -5,7 +5,8 @@ import { type NodeAccess, openNode, orFailed, readAll, readFacts, type Standing 
 import { type ApiPod, type ClusterAnswer, IGNORED_NAMESPACES, NODES, PODS, type PodEvent } from "./cluster-facts.ts";
 import { KubeError, orKubeError } from "./errors.ts";
 import { readEvents } from "./events.ts";
-import { type ApiVolume, MAX_LOOKUPS, noAnswers, readCsiDrivers } from "./unattached-volumes.ts";
+import { MAX_LOOKUPS, readCsiDrivers } from "./unattached-volumes.ts";
+import { type ApiVolume, noAnswers } from "./volume-lookups.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */

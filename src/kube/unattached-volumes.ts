@@ -1,21 +1,41 @@
 import * as v from "valibot";
 import { type Api, CACHED, getObject } from "./api.ts";
-import { type AttachedElsewhere, getAttachment, isUnsettled, namesOf, type ReadAttachments } from "./attachments.ts";
+import {
+  type AttachedElsewhere,
+  attachmentName,
+  getAttachment,
+  isUnsettled,
+  namesOf,
+  type ReadAttachments,
+} from "./attachments.ts";
 import {
   type ApiAttachment,
   type ApiPod,
   type ClaimName,
   csiVolumes,
   type Holder,
-  type Lease,
   type NodeVolumes,
-  PODS,
   type PodEvent,
   type UnattachedVolume,
 } from "./cluster-facts.ts";
-import { KubeError, orKubeError, unlessError, unlessMissing } from "./errors.ts";
-import { listAll } from "./list.ts";
-import { claimsOf, PodSchema } from "./objects.ts";
+import { KubeError, unlessError } from "./errors.ts";
+import {
+  type Answers,
+  type ApiVolume,
+  attacherLeaseName,
+  type Budget,
+  CONTROLLER_LEASE,
+  getVolume,
+  type HolderNode,
+  LEASE_VALID_MS,
+  leaseNamed,
+  notAsked,
+  readAttachRequired,
+  readBoundVolume,
+  readHolderNode,
+  readUsers,
+  withinBudget,
+} from "./volume-lookups.ts";
 
 const CsiNodeSchema = v.object({ spec: v.object({ drivers: v.nullish(v.array(v.object({ name: v.string() }))) }) });
 
@@ -65,54 +85,9 @@ export interface Following {
   readonly answers: Answers;
 }
 
-interface Answers {
-  readonly leases: Recent<Lease | undefined>;
-  readonly nodes: Recent<HolderNode>;
-  readonly users: Recent<readonly string[]>;
-}
-
-export function noAnswers(): Answers {
-  return { leases: recent(), nodes: recent(), users: recent() };
-}
-
-/** A question, and when it was last answered: 0 for never. */
-interface Due {
-  readonly answeredAtMs: number;
-  readonly ask: () => Promise<void>;
-}
-
-type Recent<T> = ReturnType<typeof recent<T>>;
-
-/** An answer this recent is not asked for again. */
-const RECENT_MS = 30_000;
-const MAX_ANSWERS = 200;
-
-function recent<T>() {
-  const answers = new Map<string, { readonly answer: T | KubeError; readonly atMs: number }>();
-  return {
-    due: (names: readonly string[], read: (name: string) => Promise<T>): readonly Due[] =>
-      [...new Set(names)].flatMap((name) => {
-        const answeredAtMs = answers.get(name)?.atMs ?? 0;
-        if (answeredAtMs > performance.now() - RECENT_MS && answeredAtMs > 0) return [];
-        const ask = async (): Promise<void> => {
-          if (answers.size >= MAX_ANSWERS) answers.clear();
-          answers.set(name, { answer: await orKubeError(read(name)), atMs: performance.now() });
-        };
-        return [{ answeredAtMs, ask }];
-      }),
-    answer: (name: string): T | KubeError => {
-      const known = answers.get(name);
-      return known === undefined ? notAsked() : known.answer;
-    },
-  };
-}
-
-function notAsked(): KubeError {
-  return new KubeError("busy", "it was not asked for this time, to spare the API server");
-}
-
 interface Waiting {
   readonly namespace: string;
+  readonly waitingSince?: Date;
   readonly phase?: string;
   readonly terminating: boolean;
   readonly claims?: readonly string[];
@@ -144,7 +119,8 @@ export async function readUnattached(
     .toSorted((one, other) => urgency(one) - urgency(other))
     .slice(0, MAX_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
-  const { ask, left } = withinBudget(following.most());
+  const budget = withinBudget(following.most());
+  const { ask } = budget;
   // Volumes first: they are cached, so the next scan can use its requests for the rest.
   const readVolumes = (names: readonly string[]) =>
     readEach(names, async (name) => {
@@ -167,7 +143,17 @@ export async function readUnattached(
     const attachment = unlessError(one);
     return attachment?.attached === true ? [{ ...attachment, awaited: true as const }] : [];
   });
-  const followed = [...here.filter((one) => isUnsettled(one) || !isShared(one.volume)), ...awaited];
+  const explained = new Set([...volumes.values()].flatMap((volume) => keysOf(unlessError(volume)?.claim)));
+  const unasked = [...waiting].filter((key) => !explained.has(key)).slice(0, MAX_UNASKED);
+  const missing = known.current
+    ? await readMissing(api, { node: node.name, claims: unasked, pods, known }, following, budget)
+    : [];
+  for (const { volume, read: found } of missing) volumes.set(volume, found);
+  const followed = [
+    ...here.filter((one) => isUnsettled(one) || !isShared(one.volume)),
+    ...awaited,
+    ...missing.map(({ read: _found, ...one }) => one),
+  ];
   if (followed.length === 0) return [];
   const elsewhere = ({ volume = "" }: Pick<UnattachedVolume, "volume">): readonly AttachedElsewhere[] =>
     // A volume for several nodes waits for none of them.
@@ -190,14 +176,13 @@ export async function readUnattached(
       (key) => readUsers(api, key),
     ),
   ];
-  const oldestFirst = due.toSorted((one, other) => one.answeredAtMs - other.answeredAtMs);
-  await Promise.all(oldestFirst.slice(0, Math.max(0, left())).map((one) => one.ask()));
-  const controller = leases.answer(CONTROLLER_LEASE);
+  await budget.askDue(due);
+  const controller = leases.answer(CONTROLLER_LEASE, LEASE_VALID_MS);
   const inUse = namesOf(node.volumes?.inUse ?? [], node.name);
   return followed.map((one) => {
     const volume = one.volume === undefined ? undefined : volumes.get(one.volume);
     const claim = unlessError(volume)?.claim;
-    const lease = leases.answer(attacherLeaseName(one.attacher));
+    const lease = leases.answer(attacherLeaseName(one.attacher), LEASE_VALID_MS);
     return {
       ...one,
       inUse: inUse.has(one.name),
@@ -213,6 +198,50 @@ export async function readUnattached(
         ...(lease instanceof KubeError ? [`whether its attacher works is unknown: ${lease.message}`] : []),
       ],
     };
+  });
+}
+
+/** Each costs three requests, the first of which an agent's role does not allow. */
+const MAX_UNASKED = 5;
+
+interface Unasked {
+  readonly node: string;
+  readonly claims: readonly string[];
+  readonly pods: readonly Waiting[];
+  readonly known: NonNullable<Awaited<ReturnType<ReadAttachments>>>;
+}
+
+/** Volumes of claims that wait, which are attached nowhere and for which no attachment has been requested. */
+async function readMissing(
+  api: Api,
+  { node, claims, pods, known }: Unasked,
+  { answers }: Following,
+  { ask, askDue }: Budget,
+) {
+  await askDue(answers.claims.due(claims, (key) => readBoundVolume(api, key)));
+  const bound = claims.flatMap((key) => {
+    const volume = unlessError(answers.claims.answer(key));
+    return volume === undefined || known.elsewhere.has(volume) || known.here.some((one) => one.volume === volume)
+      ? []
+      : [{ key, volume }];
+  });
+  const volumes = await readEach(
+    bound.map(({ volume }) => volume),
+    (name) => ask(() => getVolume(api, name)),
+  );
+  const drivers = [...volumes.values()].flatMap((volume) => unlessError(volume)?.csi?.driver ?? []);
+  await askDue(answers.drivers.due(drivers, (name) => readAttachRequired(api, name)));
+  return bound.flatMap(({ key, volume }) => {
+    const read = unlessError(volumes.get(volume) ?? notAsked());
+    const times = pods.flatMap(({ namespace, claims: own = [], waitingSince }) =>
+      own.some((name) => keyOf({ namespace, name }) === key) ? (waitingSince ?? []) : [],
+    );
+    const createdAt = times.toSorted((one, other) => one.getTime() - other.getTime())[0];
+    if (read?.csi === undefined || createdAt === undefined) return [];
+    if (unlessError(answers.drivers.answer(read.csi.driver)) !== true) return [];
+    const name = attachmentName(read.csi, node);
+    const { driver: attacher } = read.csi;
+    return [{ name, attacher, node, volume, attached: false, createdAt, finalizers: [], missing: true as const, read }];
   });
 }
 
@@ -264,59 +293,6 @@ async function readEach<T>(
   return new Map(await Promise.all([...new Set(names)].map(async (name) => [name, await one(name)] as const)));
 }
 
-function withinBudget(most: number) {
-  let left = most;
-  const ask = async <T>(asking: () => Promise<T>): Promise<T | KubeError> => {
-    left -= 1;
-    return left < 0 ? notAsked() : await orKubeError(asking());
-  };
-  return { ask, left: () => left };
-}
-
-const VolumeSchema = v.object({
-  spec: v.object({
-    accessModes: v.nullish(v.array(v.string())),
-    claimRef: v.nullish(v.object({ namespace: v.nullish(v.string()), name: v.nullish(v.string()) })),
-  }),
-});
-
-export interface ApiVolume {
-  readonly claim?: ClaimName;
-  /** The driver can attach it to several nodes at once. */
-  readonly shared: boolean;
-}
-
-const SHARED_MODES: ReadonlySet<string> = new Set(["ReadWriteMany", "ReadOnlyMany"]);
-
-async function getVolume(api: Api, name: string): Promise<ApiVolume> {
-  const path = `/api/v1/persistentvolumes/${encodeURIComponent(name)}`;
-  const { claimRef, accessModes } = (await getObject(api, path, VolumeSchema, "PersistentVolume")).spec;
-  return {
-    shared: accessModes?.some((mode) => SHARED_MODES.has(mode)) === true,
-    claim: claimRef?.namespace && claimRef.name ? { namespace: claimRef.namespace, name: claimRef.name } : undefined,
-  };
-}
-
-const HolderNodeSchema = v.object({
-  spec: v.nullish(v.object({ unschedulable: v.nullish(v.boolean()) })),
-  status: v.nullish(
-    v.object({
-      conditions: v.nullish(v.array(v.object({ type: v.string(), status: v.string() }))),
-      volumesInUse: v.nullish(v.array(v.string())),
-    }),
-  ),
-});
-
-type HolderNode =
-  | { readonly kind: "gone" }
-  | { readonly kind: "there"; readonly node: v.InferOutput<typeof HolderNodeSchema> };
-
-async function readHolderNode(api: Api, name: string): Promise<HolderNode> {
-  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const node = await unlessMissing(getObject(api, path, HolderNodeSchema, "node", CACHED));
-  return node === undefined ? { kind: "gone" } : { kind: "there", node };
-}
-
 function holderOf({ name, node, deleting }: AttachedElsewhere, read: HolderNode | KubeError): Holder {
   if (read instanceof KubeError) return { node, deleting };
   if (read.kind === "gone") return { node, deleting, state: { kind: "gone" } };
@@ -331,51 +307,4 @@ function holderOf({ name, node, deleting }: AttachedElsewhere, read: HolderNode 
       inUse: namesOf(csiVolumes(status?.volumesInUse ?? []), node).has(name),
     },
   };
-}
-
-const LeaseSchema = v.object({
-  metadata: v.object({ name: v.string() }),
-  spec: v.nullish(
-    v.object({
-      holderIdentity: v.nullish(v.string()),
-      leaseDurationSeconds: v.nullish(v.number()),
-      renewTime: v.nullish(v.string()),
-    }),
-  ),
-});
-
-const CONTROLLER_LEASE = "kube-controller-manager";
-
-/** The name that external-attacher derives from the driver's. */
-function attacherLeaseName(attacher: string): string {
-  const driver = attacher.replace(/[^a-zA-Z0-9-]/g, "-");
-  return `external-attacher-leader-${driver.endsWith("-") ? `${driver}X` : driver}`;
-}
-
-/**
- * A lease of this name in a namespace that only its holder knows. Undefined when there is none: its holder runs without
- * leader election, or not at all.
- */
-async function leaseNamed(api: Api, name: string): Promise<Lease | undefined> {
-  const query = { fieldSelector: `metadata.name=${name}` };
-  const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema });
-  const held = leases.flatMap(({ metadata, spec }) => {
-    // A holder that shuts down orderly releases its lease by clearing the name.
-    if (metadata.name !== name || !spec?.holderIdentity || !spec.renewTime) return [];
-    const durationSeconds = spec.leaseDurationSeconds ?? 15;
-    return [{ holder: spec.holderIdentity, durationSeconds, renewedAt: new Date(spec.renewTime) }];
-  });
-  return held.toSorted((one, other) => other.renewedAt.getTime() - one.renewedAt.getTime())[0];
-}
-
-/** Names of the pods that use a claim on another node; the key is `<node> <namespace>/<claim>`. */
-async function readUsers(api: Api, key: string): Promise<readonly string[]> {
-  const [node = "", claim = ""] = key.split(" ");
-  const [namespace = "", name = ""] = claim.split("/");
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
-  const pods = await listAll(api, { path, query: PODS.query(node), item: PodSchema });
-  return pods.flatMap((pod) => {
-    const isUser = pod.spec?.nodeName === node && claimsOf(pod).includes(name);
-    return isUser ? [`${pod.metadata.namespace}/${pod.metadata.name}`] : [];
-  });
 }

@@ -131,6 +131,12 @@ describe("volume-attachment-stuck", () => {
       /which is gone/,
       /kube-controller-manager, which asks for that, is silent: check its pod \(control-1\)/,
     ],
+    [
+      "no attachment was requested",
+      { missing: true, lease: old },
+      /no attachment to this one was requested for 10m/,
+      /check that kube-controller-manager runs/,
+    ],
     ["no attacher runs", { lease: undefined }, /not attached to this node/, /no attacher has taken it up/],
     ["its attacher is silent", { lease: old }, /not attached to this node/, /is silent: check its pod \(ctrl-1\)/],
     [

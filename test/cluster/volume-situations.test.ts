@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { DRIVER, volumeObjects } from "../../lab/cluster/csi-storage.ts";
+import { kubeconfig } from "../../lab/cluster/kubeconfig.ts";
 import { until } from "../../lab/poll.ts";
 import { attachmentName } from "../../src/kube/attachments.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
@@ -12,6 +13,7 @@ import { cluster, HANG_GUARD_MS, scanOn, unghostOn, WAIT_MS } from "./lab-cluste
 const CLASS = "volume-attachment-stuck";
 const AT_ONCE = ["--volume-attachment-age", "1s"] as const;
 const SLEEP = "exec sleep 1000000000";
+const OPERATOR = "/etc/operator.conf";
 const STORAGE = "storage.k8s.io/v1";
 const FINALIZER = "external-attacher/lab-csi-unghost-dev";
 
@@ -146,6 +148,18 @@ test(
     const { actions } = reportOf(await unghostOn(node, "heal", "--dry-run", "-o", "json", ...AT_ONCE));
     const ofGone = actions?.find(({ finding }) => finding === findingOf(found, "gone")?.id);
     expect(ofGone?.reason).toMatch(/kube-controller-manager, which asks for that, is silent/);
+
+    // Whose claim it is, an agent's role does not show.
+    await story.apply([...volumeObjects("unasked", "vol-unasked"), podWith("unasked", node.name, "unasked", SLEEP)]);
+    const { server, authority } = story.controlPlane;
+    const operator = authority.issue("/O=system:masters/CN=operator");
+    await node.lab.writeFile(OPERATOR, kubeconfig(server, authority.cert, operator), 0o600);
+    const unasked = await until("the volume that nothing attaches is found", WAIT_MS, async () => {
+      const heal = ["heal", "--yes", "--only", CLASS, ...AT_ONCE, "--kubeconfig", OPERATOR, "-o", "json"];
+      const report = reportOf(await node.lab.exec([UNGHOST, ...heal]));
+      return report.actions?.find(({ reason = "" }) => reason.includes("has not asked for it"));
+    });
+    expect(unasked.outcome).toBe("skipped");
 
     const withKubelet = await node.lab.exec([UNGHOST, "scan", "--only", CLASS]);
     expect([withKubelet.code, withKubelet.stdout]).toEqual([

@@ -145,6 +145,29 @@ describe("volumes that a node waits for", () => {
     ]);
   });
 
+  test("for which no attachment was requested are found by their claim, where credentials may read it", async () => {
+    const bound = { metadata: { name: "data" }, spec: { volumeName: VOLUME } };
+    const answers = {
+      ...withVolumes([]),
+      "/api/v1/namespaces/default/persistentvolumeclaims/data": () => ({ body: bound }),
+      "/apis/storage.k8s.io/v1/csidrivers/driver.example": () => ({ body: { spec: { attachRequired: true } } }),
+    };
+    await rig.serve(answers);
+    const name = attachmentName({ driver: DRIVER, handle: HANDLE }, "n1");
+    expect((await rig.askFacts()).unattached).toMatchObject([
+      { name, node: "n1", missing: true, attached: false, createdAt: new Date("2026-11-15T03:21:45Z") },
+    ]);
+
+    const mountedOnly = () => ({ body: { spec: { attachRequired: false } } });
+    await rig.serve({ ...answers, "/apis/storage.k8s.io/v1/csidrivers/driver.example": mountedOnly });
+    expect((await rig.askFacts()).unattached).toEqual([]);
+    await rig.serve({
+      ...answers,
+      "/api/v1/namespaces/default/persistentvolumeclaims/data": () => statusOf(403, "no"),
+    });
+    expect(await rig.askFacts()).toMatchObject({ unattached: [], gaps: [] });
+  });
+
   test("that are attached here and elsewhere are followed, unless they are made for several nodes", async () => {
     const items = ["n1", "n2"].map((node) =>
       attachmentObject({ name: `csi-${node}`, node, status: { attached: true } }),
