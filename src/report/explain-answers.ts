@@ -38,7 +38,7 @@ function classParts(group: ClassGroup, known: FailureClass, style: Style & { rea
     ...labelled("What", explanation, style),
     ...labelled("Who", who(group), style),
     ...labelled("Do this", remedy(known, group), style),
-    ...labelled("Do not", danger, style),
+    ...labelled("Careful", danger, style),
     ...labelled("How sure", sureness(group), style),
     ...labelled("Cut off", cutNote(group), style),
   ];

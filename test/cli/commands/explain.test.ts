@@ -46,7 +46,7 @@ describe("explain", () => {
 
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^Corrupt CNI result cache \(B1 libcni-result-cache-corrupt\)\nWhat: [^]*\nWho: pod shop\/web-0\nDo this: [^]*\nDo not: [^]*\nHow sure: Sure \(95 %\)[^]*\nMore: /,
+      /^Corrupt CNI result cache \(B1 libcni-result-cache-corrupt\)\nWhat: [^]*\nWho: pod shop\/web-0\nDo this: [^]*\nCareful: [^]*\nHow sure: Sure \(95 %\)[^]*\nMore: /,
     );
     expect(stdout).not.toContain("Why it happens");
   });
@@ -54,7 +54,7 @@ describe("explain", () => {
   test("explains cause and remedy in full with -v", async () => {
     const { stdout } = await explain({ texts: [corrupt], verbose: true });
 
-    for (const part of ["Why it happens", "What unghost does automatically", "Manual steps", "Do not:"]) {
+    for (const part of ["Why it happens", "What unghost does automatically", "Manual steps", "Careful:"]) {
       expect(stdout).toContain(part);
     }
   });
