@@ -80,6 +80,10 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     ...options.observe,
     findSocket: () => findSocket(options.observe, env),
     onHint,
+    onDaemonBack: (what) => {
+      log.info({ what }, "what network calls wait for is back");
+      attempts.book.causeEnded(performance.now());
+    },
     warn,
     onLost: (error) => log.error({ reason: describeError(error) }, "trigger stopped"),
   });

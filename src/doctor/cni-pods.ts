@@ -2,6 +2,7 @@ import * as v from "valibot";
 import type { Api } from "../kube/api.ts";
 import { KubeError } from "../kube/errors.ts";
 import { listAll } from "../kube/list.ts";
+import { CNI_DIRECTORIES } from "../kube/objects.ts";
 import type { Risk } from "./doctor-report.ts";
 
 const ContainerSchema = v.object({
@@ -28,8 +29,6 @@ const PodSchema = v.object({
 });
 type Pod = v.InferOutput<typeof PodSchema>;
 
-/** What an add-on mounts to install its plugin or its configuration. */
-const CNI_DIRECTORIES = /^\/(?:etc\/cni|opt\/cni|var\/lib\/cni)(?:\/|$)|\/(?:cni\/net\.d|cni-network|cni\/bin)\/?$/;
 /** The priority of system-cluster-critical, the lower one of the two. */
 const CRITICAL = 2_000_000_000;
 

@@ -48,6 +48,7 @@ export const PodSchema = v.object({
   status: v.nullish(
     v.object({
       phase: v.nullish(v.string()),
+      conditions: v.nullish(v.array(v.object({ type: v.string(), status: v.string() }))),
       containerStatuses,
       initContainerStatuses: containerStatuses,
       ephemeralContainerStatuses: containerStatuses,
@@ -119,6 +120,8 @@ export interface PodState {
   readonly crash?: Crash;
   readonly csi?: CsiMounts;
   readonly ownVolumes?: true;
+  /** Only of a DaemonSet's pod that installs CNI plugins or their configuration. */
+  readonly networkAddOn?: "ready" | "not-ready";
 }
 
 /**
@@ -156,7 +159,18 @@ export function podState(pod: Pod): PodState {
     crash,
     csi,
     ownVolumes: hasVolumesOfItsOwn(pod) || undefined,
+    networkAddOn: controller === "DaemonSet" ? networkAddOn(pod) : undefined,
   };
+}
+
+/** What an add-on mounts to install its plugin or its configuration, on any distribution. */
+export const CNI_DIRECTORIES =
+  /^\/(?:etc\/cni|opt\/cni|var\/lib\/cni)(?:\/|$)|\/(?:cni\/net\.d|cni-network|cni\/bin)\/?$/;
+
+function networkAddOn({ spec, status }: Pod): PodState["networkAddOn"] {
+  if (spec?.volumes?.some(({ hostPath }) => CNI_DIRECTORIES.test(hostPath?.path ?? "")) !== true) return undefined;
+  const isReady = status?.conditions?.some((one) => one.type === "Ready" && one.status === "True") === true;
+  return isReady ? "ready" : "not-ready";
 }
 
 /** A container of the pod has crashed and does not run now. */

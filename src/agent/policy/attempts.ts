@@ -1,4 +1,5 @@
 import type { Finding } from "../../evidence/finding.ts";
+import { sharedCause } from "../../heal/proof/storm-brake.ts";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import type { ActionOutcome, ActionResult } from "../../heal/run-action.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
@@ -19,6 +20,8 @@ export interface Attempt {
 export interface LedgerEntry {
   readonly class: string;
   readonly attempts: readonly Attempt[];
+  /** The shared cause of the last failure has ended since: it is tried again at once, and that failure does not count. */
+  readonly causeEnded?: true;
 }
 
 /** By finding id. */
@@ -33,6 +36,7 @@ const LONGEST_COOL_DOWN_MS = 3_600_000;
 const MAX_ENTRIES = 2000;
 /** No budget has more, so nothing that is decided depends on an attempt before these. */
 export const MAX_ATTEMPTS = 100;
+const LEAST_BETWEEN_CAUSES_MS = 60_000;
 /** Some errors quote a plugin's whole output. */
 const LONGEST_REASON = 500;
 
@@ -41,6 +45,7 @@ export class AttemptBook {
   readonly #entries: Map<string, LedgerEntry>;
   readonly #onChange: () => void;
   #underWay: readonly Finding[] = [];
+  #causeEndedMs = Number.NEGATIVE_INFINITY;
 
   constructor(remembered: Ledger = new Map(), onChange: () => void = () => undefined) {
     this.#entries = new Map(remembered);
@@ -72,6 +77,19 @@ export class AttemptBook {
     }
     this.#forgetOld(policy, nowMs);
     this.#onChange();
+  }
+
+  /**
+   * What network calls waited for works again: attempts that failed because of it are no reason to wait any longer. A
+   * daemon that comes and goes causes one round of attempts in this time.
+   */
+  causeEnded(nowMs: number): void {
+    if (nowMs - this.#causeEndedMs < LEAST_BETWEEN_CAUSES_MS) return;
+    this.#causeEndedMs = nowMs;
+    for (const [id, entry] of this.#entries) {
+      const last = entry.attempts.at(-1);
+      if (last !== undefined && isForSharedCause(last)) this.#entries.set(id, { ...entry, causeEnded: true });
+    }
   }
 
   /** The ledger for the next process, in case this one ends now: in-flight attempts count, too. */
@@ -127,7 +145,13 @@ export function countedAttempts(
   if (entry === undefined) return [];
   const subject = subjectIdentity(finding);
   const since = nowMs - attemptsWithinMs;
-  return entry.attempts.filter((attempt) => attempt.subject === subject && mayMatter(attempt, since));
+  const counted = entry.attempts.filter((attempt) => attempt.subject === subject && mayMatter(attempt, since));
+  return entry.causeEnded === true ? counted.filter((attempt) => !isForSharedCause(attempt)) : counted;
+}
+
+/** Stopped by the brake of a run, or failed for a cause outside the sandbox. */
+function isForSharedCause({ outcome, reason = "" }: Attempt): boolean {
+  return outcome === "skipped" || (outcome === "failed" && sharedCause(reason) !== undefined);
 }
 
 /**
@@ -135,6 +159,7 @@ export function countedAttempts(
  * attempt that was cut short by the agent's own end causes no back-off: it may have succeeded.
  */
 export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: ClassPolicy): number | undefined {
+  if (entry?.causeEnded === true) return undefined;
   const ended = entry?.attempts.filter(({ outcome }) => outcome !== "interrupted") ?? [];
   const last = ended.at(-1);
   if (last === undefined) return undefined;

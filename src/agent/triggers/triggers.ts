@@ -6,6 +6,7 @@ import { placesAt } from "../../host/distributions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Snapshot } from "../../node/types/snapshot.ts";
+import { watchDaemonsBack } from "./daemons-back.ts";
 import { followJournald } from "./journald.ts";
 import { followRuntime } from "./runtime-events.ts";
 
@@ -15,6 +16,8 @@ export interface TriggersOptions {
   /** The current socket of the runtime; undefined while none is found. */
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
+  /** Network calls waited for this, and it works again. */
+  readonly onDaemonBack: (what: string) => void;
   /** What is unavailable to a trigger, and why. */
   readonly warn: (message: string, detail: string) => void;
   /** A trigger has ended with an unexpected error. The periodic scan continues. */
@@ -22,17 +25,27 @@ export interface TriggersOptions {
 }
 
 /** All sources of hints on the node itself. */
-export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions) {
+export function openTriggers({ findSocket, onHint, onDaemonBack, warn, onLost, ...where }: TriggersOptions) {
   const stop = new AbortController();
   // A directory that cannot be watched gives no hints: the periodic scan covers it.
   const directories = watchDirectories((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
   const logs = watchLogFiles(onHint);
   const journal = followJournald({ hostRoot: where.hostRoot, onHint, warn, onLost });
+  const daemons = watchDaemonsBack({
+    hostRoot: where.hostRoot,
+    onBack: (what) => {
+      onDaemonBack(what);
+      onHint({ from: `${what} is back`, urgency: "now" });
+    },
+  });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
   const onHost = (path: string): string => resolveOnHost(where.hostRoot, path, "follow");
   return {
     /** Called with the snapshot of each scan, because the watched paths depend on it. */
-    saw: ({ cni, runtime: { endpoint } }: Pick<Snapshot, "cni" | "runtime">): void => {
+    saw: (snapshot: Snapshot): void => {
+      const { cni, runtime } = snapshot;
+      const { endpoint } = runtime;
+      daemons.saw(snapshot);
       const { logFiles, units } = placesAt(endpoint);
       const multus = valueOr(cni.multus, undefined)?.dir;
       const networks = valueOr(cni.hostLocal, []).map(({ dir }) => dir);
@@ -44,6 +57,7 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
     },
     close: (): void => {
       stop.abort();
+      daemons.close();
       directories.close();
       logs.close();
       journal.close();

@@ -46,6 +46,54 @@ describe("an attempt cut short by the end of the agent", () => {
   });
 });
 
+describe("the end of a shared cause", () => {
+  const policy = policyWith({});
+  const DAEMON_DOWN =
+    'failed to destroy network for sandbox "a": plugin type="kube-ovn" failed (delete): RPC failed; dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory';
+
+  function failing(reason: string, outcome: "failed" | "skipped" = "failed", times = 1): AttemptBook {
+    const book = new AttemptBook();
+    for (let ms = 0; ms < times; ms += 1) book.record([{ action: ONE, outcome, reason }], policy, ms);
+    return book;
+  }
+
+  test.each([
+    ["failed because the daemon was away", DAEMON_DOWN, "failed", "run"],
+    ["was stopped by the brake", "3 removals in a row failed", "skipped", "run"],
+    ["failed for a cause of its own", "the disk is full", "failed", "waiting"],
+  ] as const)("what %s", (_, reason, outcome, kind) => {
+    const book = failing(reason, outcome);
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 10 })?.kind).toBe("waiting");
+
+    book.causeEnded(10);
+
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 10 })?.kind).toBe(kind);
+  });
+
+  test("gives a budget back that only the cause used up", () => {
+    const book = failing(DAEMON_DOWN, "failed", 3);
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 10 })?.kind).toBe("given-up");
+
+    book.causeEnded(10);
+
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 10 })?.kind).toBe("run");
+  });
+
+  test("causes one attempt: after another failure the back-off counts again", () => {
+    const book = failing(DAEMON_DOWN);
+    book.causeEnded(10);
+
+    book.record([{ action: ONE, outcome: "failed", reason: DAEMON_DOWN }], policy, 20);
+
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 30 })?.kind).toBe("waiting");
+    // A daemon that comes and goes is not an end of the cause each time.
+    book.causeEnded(40);
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 40 })?.kind).toBe("waiting");
+    book.causeEnded(60_011);
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 60_011 })?.kind).toBe("run");
+  });
+});
+
 describe("pruning of attempts", () => {
   test("drops attempts that no decision depends on any more", () => {
     const policy = policyWith({ attemptsWithinMs: 10 * HOUR_MS });
