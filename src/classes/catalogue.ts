@@ -38,6 +38,7 @@ export * from "./removal-fails-unknown-cause.ts";
 export * from "./sandbox-name-held-by-inflight-run.ts";
 export * from "./shim-leak.ts";
 export * from "./snapshot-lease-leak.ts";
+export * from "./static-pod-not-started.ts";
 export * from "./volume-attachment-stuck.ts";
 export * from "./volumes.ts";
 export * from "./zero-createdat-record.ts";

@@ -1,5 +1,5 @@
 import { type Detected, namedPods } from "../evidence/finding.ts";
-import { isHeldInCluster } from "../evidence/pod-presence.ts";
+import { isHeldInCluster, kubeletUpMs } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../host/text.ts";
@@ -257,12 +257,6 @@ const UNMOUNT_FAILED = /unmountvolume|unmounter|subpath mounts/i;
 function isReported({ uid }: PodVolumes, { snapshot }: NodeView): boolean {
   const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
   return lines.some(({ text }) => text.includes(uid) && UNMOUNT_FAILED.test(text));
-}
-
-function kubeletUpMs({ snapshot: { processes, boot } }: NodeView): number {
-  const started = valueOr(processes, undefined)?.kubelet?.startedSecondsAfterBoot;
-  if (started === undefined || boot.status !== "read") return -1;
-  return (boot.value.uptimeSeconds - started) * 1000;
 }
 
 const MAX_SHOWN = 3;

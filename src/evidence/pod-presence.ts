@@ -59,6 +59,13 @@ export function isKubeletAlive({ snapshot }: Pick<NodeView, "snapshot">): boolea
   return valueOr(snapshot.processes, undefined)?.kubelet !== undefined;
 }
 
+/** Since when it runs, by the monotonic clock; -1 without one. */
+export function kubeletUpMs({ snapshot: { processes, boot } }: Pick<NodeView, "snapshot">): number {
+  const started = valueOr(processes, undefined)?.kubelet?.startedSecondsAfterBoot;
+  if (started === undefined || boot.status !== "read") return -1;
+  return (boot.value.uptimeSeconds - started) * 1000;
+}
+
 /** Whether the pod, its namespace or the node is annotated so that unghost does not touch it. */
 export function isHeldInCluster({ uid, namespace }: Pick<PodRef, "uid" | "namespace">, view: NodeView): boolean {
   const { kubernetes } = view.snapshot;

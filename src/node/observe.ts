@@ -24,6 +24,7 @@ import { readBoot, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
 import { findNodeRuntime, findRuntimeProcess } from "./runtime-process.ts";
+import { readStaticManifests } from "./static-pods.ts";
 import type { ContainerdFacts, CriFacts, ProcessId, Runtime } from "./types/runtime.ts";
 import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 
@@ -172,6 +173,7 @@ async function observeWith(
       readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
     ),
   ]);
+  const staticManifests = await readStaticManifests({ root, signal, table });
   const podVolumes = readPodVolumes({ kubernetes }, { root, kubeletRoot: await kubeletRoot });
   return {
     node: options.node,
@@ -187,6 +189,7 @@ async function observeWith(
     kubernetes,
     multusDaemon,
     csi,
+    staticManifests,
     podVolumes,
     kernel,
   };

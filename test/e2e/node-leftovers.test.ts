@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { abandonedStaticPod, MANIFESTS } from "../../lab/faults/abandoned-static-pod.ts";
 import { inotifyExhausted } from "../../lab/faults/inotify-exhausted.ts";
 import { leftoverVolume } from "../../lab/faults/leftover-volumes.ts";
 import { finishedPod, podRef, runPod } from "../../lab/pods.ts";
@@ -53,6 +54,21 @@ describe.skipIf(NO_REAL_NODE !== undefined)("limits and leftovers of a node", { 
     expect(finding?.evidence.map(({ fact }) => fact).join("\n")).toContain(busy.mount);
     await node.check(["umount", busy.mount]);
     expect(named(await scan(node, UNCHANGED))).toEqual([`orphaned-volumes-directory/${orphan.path}`]);
+  });
+
+  test("a static pod that kubelet does not start is found, and one that runs is not", async () => {
+    const node = await start();
+    const { path } = await abandonedStaticPod(node);
+    await abandonedStaticPod(node, "web");
+    const annotations = { "kubernetes.io/config.source": "file" };
+    await runPod(node, { name: "web-node", namespace: "kube-system", annotations });
+
+    expect(named(await scan(node, AT_ONCE))).toEqual([]);
+    await runKubelet(node, [`--pod-manifest-path=${MANIFESTS}`]);
+    const report = await scan(node, AT_ONCE);
+
+    expect(named(report)).toEqual([`static-pod-not-started/${path}`]);
+    expect(report.findings[0]).toMatchObject({ severity: "critical", blocks: ["static pod kube-system/etcd"] });
   });
 
   test("a volume that another node has is found by the one event that reports it", async () => {

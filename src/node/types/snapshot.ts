@@ -27,6 +27,8 @@ export interface Snapshot {
   readonly csi?: Source<readonly CsiSocket[]>;
   /** Missing if nothing waits and nothing fails. */
   readonly inotify?: Source<InotifyUse>;
+  /** Absent if no kubelet runs that has a directory of static pods. */
+  readonly staticManifests?: Source<readonly StaticManifest[]>;
   /** Missing without an API server. */
   readonly podVolumes?: Source<readonly PodVolumes[]>;
   /** Absent on a node where nothing is dead or restarts, because it is not needed there. */
@@ -79,6 +81,15 @@ export interface InotifyUse {
   readonly used: number;
   /** The programs with the most. */
   readonly holders: readonly { readonly name: string; readonly count: number }[];
+}
+
+/** A file from which kubelet makes a static pod. */
+export interface StaticManifest {
+  readonly path: string;
+  /** Without the node's name, which kubelet appends. */
+  readonly name: string;
+  readonly namespace: string;
+  readonly modifiedAt: Date;
 }
 
 /** Kubelet's directory of a pod that the API server is deleting, or does not have. */
