@@ -96,7 +96,15 @@ export const cniDaemonSocketDown: ClassDefinition = {
     "projectcalico/calico#7272",
   ],
   detect,
+  isOver: (error, { snapshot: { cniDaemons } }) =>
+    cniDaemons?.status === "read" &&
+    cniDaemons.value.some(({ state, socket }) => state === "listening" && namesSocket(error, socket)),
 };
+
+/** /var/run is a link to /run. */
+function namesSocket(text: string, socket: string): boolean {
+  return text.includes(`unix ${socket}`) || text.includes(`unix /var${socket}`);
+}
 
 function detect(view: NodeView): readonly Detected[] {
   return daemonCalls(view).flatMap((one) =>

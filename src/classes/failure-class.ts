@@ -67,6 +67,8 @@ export interface ClassDefinition {
   readonly detectOffline?: (file: MetadataFile, facts: OfflineFacts) => readonly Detected[];
   /** Ids of stored sandboxes that this class detects and heals once the runtime runs. */
   readonly healedAfterStart?: (facts: OfflineFacts) => readonly string[];
+  /** What an error of this class reports is over, as the snapshot shows: it is no cause any more. */
+  readonly isOver?: (error: string, view: NodeView) => boolean;
   /** The records because of which the runtime refuses to start: the offline repair removes what is not needed of them. */
   readonly refusedRecords?: (file: MetadataFile) => readonly RefusedRecords[];
   /** The cache files of which a broken one is this class. Those from before the boot are quarantined before the runtime starts. */

@@ -53,6 +53,7 @@ function causeNamedIn(report: FailedOperation, view: NodeView): FailureClass | u
   if (level !== "cause") return undefined;
   const failureClass = matches.map((match) => classById(match.class)).find((one) => one && mayBeHere(one, view));
   if (failureClass === undefined || !keepsStuck(failureClass)) return undefined;
+  if (failureClass.isOver?.(report.error, view) === true) return undefined;
   const { inSnapshot } = failureClass;
   return "how" in inSnapshot && inSnapshot.conclusive === true ? undefined : failureClass;
 }

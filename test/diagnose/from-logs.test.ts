@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { read } from "../../src/host/source.ts";
+import type { CniDaemon } from "../../src/node/types/cni.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {
@@ -52,6 +54,19 @@ describe("a dead sandbox that only the log explains", () => {
     expect(findings.map(({ id }) => id)).toEqual([`${expected}/${idOf("a")}`]);
     expect(findings[0]?.summary).toContain(`the answer is «${cause.replace(/^.*\(delete\): /, "")}»`);
     expect(findings[0]?.evidence.at(-1)).toEqual({ source: "logs", fact: `journal: ${delErrorLine("a", cause)}` });
+  });
+
+  test.each<readonly [CniDaemon["state"], string]>([
+    ["dead", "cni-daemon-socket-down"],
+    ["listening", "dead-after-crash"],
+  ])("is not classified by an error whose daemon is back: its socket is %s", (state, expected) => {
+    const socket = "/run/openvswitch/kube-ovn-daemon.sock";
+    const cniDaemons = read([{ socket, plugins: ["kube-ovn"], state }]);
+    const found = diagnosed({ ...stuck, logLines: [delErrorLine("a", SOCKET_DOWN)] }, PATIENT, { cniDaemons });
+
+    expect(found.findings.flatMap(({ id, subject }) => ("sandboxId" in subject ? [id] : []))).toEqual([
+      `${expected}/${idOf("a")}`,
+    ]);
   });
 
   test("is classified by its newest line", () => {
