@@ -48,7 +48,8 @@ export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 const FRAME_HEADER_BYTES = 5;
 
 /** A sandbox with its labels has some 18 objects in 600 bytes: this is more than 16 MiB of them. */
-const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1, objects: 400_000 };
+const MAX_OBJECTS = 400_000;
+const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1, objects: MAX_OBJECTS };
 
 /** Tasks and leases are two or three small objects each. */
 export const SMALL_LIST: AnswerLimits = { bytes: 8 * 1024 * 1024, messages: 1, objects: 100_000 };
@@ -56,7 +57,7 @@ export const SMALL_LIST: AnswerLimits = { bytes: 8 * 1024 * 1024, messages: 1, o
 /** A record is some 10 KB with its OCI spec, of which little is kept: this allows ten thousand of them. */
 const LIST_STREAM: AnswerLimits = { bytes: 128 * 1024 * 1024, messages: 50_000, objects: 750_000 };
 
-/** Event streams have no end, and are not kept. */
+/** Event streams have no end, and are not kept: only each message has limits. */
 export const ENDLESS: AnswerLimits = {
   bytes: Number.POSITIVE_INFINITY,
   messages: Number.POSITIVE_INFINITY,
@@ -516,8 +517,14 @@ export async function done(call: Promise<unknown>): Promise<void> {
 }
 
 function decoded<Response>(to: Method<never, Response>, bytes: Uint8Array, onObject: OnObject): Response {
+  let objects = 0;
+  const onNext = (): void => {
+    objects += 1;
+    if (objects > MAX_OBJECTS) throw new AnswerLimitError(`the answer did not end after ${MAX_OBJECTS} objects`);
+    onObject();
+  };
   try {
-    const response = to.decode(bytes, onObject);
+    const response = to.decode(bytes, onNext);
     if (
       [response, ...Object.values(response as object)].some((list) => Array.isArray(list) && list.length > MAX_ITEMS)
     ) {

@@ -3,7 +3,17 @@ import type { ServerHttp2Stream, ServerOptions } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { GrpcStatus } from "../../src/runtime/errors.ts";
-import { type CallOptions, frame, type GrpcChannel, type Method, openChannel } from "../../src/runtime/grpc.ts";
+import { ListPodSandboxResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import {
+  type CallOptions,
+  ENDLESS,
+  frame,
+  type GrpcChannel,
+  type Method,
+  type OnObject,
+  openChannel,
+  TextReader,
+} from "../../src/runtime/grpc.ts";
 import { collect } from "../support/collect.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
 import { usePeerPlace } from "../support/peer-place.ts";
@@ -78,6 +88,16 @@ describe("data from node:http2", () => {
 
     expect(received.map((bytes) => Buffer.from(bytes).toString())).toEqual(messages.map(String));
   });
+});
+
+test("a message of a million objects is given up, also in a stream without end", async () => {
+  const { channel } = await serving((stream) => answer(stream, Buffer.alloc(2 * MIB, Buffer.of(0x0a, 0))));
+  const decode = (bytes: Uint8Array, onObject?: OnObject) =>
+    ListPodSandboxResponse.decode(new TextReader(bytes, onObject));
+
+  const received = collect(channel.stream({ ...call, decode }, Buffer.alloc(0), { ...BOUNDS, limits: ENDLESS }));
+
+  await expect(received).rejects.toMatchObject({ kind: "endless" });
 });
 
 describe("data to node:http2", () => {
