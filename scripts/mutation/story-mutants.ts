@@ -525,7 +525,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "a hook that (crashes|is not executable|is gone)",
     broken: "the runtime requires its hook",
     edits: [
-      { file: "src/boot/install/units.ts", from: "\nWants=", to: "\nRequires=" },
+      { file: "src/boot/install/units.ts", from: "\nWants=${[...wanted", to: "\nRequires=${[...wanted" },
       { file: "src/boot/install/units.ts", from: "ExecStartPre=-", to: "ExecStartPre=" },
       {
         file: "src/boot/install/units.ts",

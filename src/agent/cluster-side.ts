@@ -71,7 +71,11 @@ export function clusterSide(options: ClusterSideOptions) {
     const use = { openCluster, nodeName: () => nodeName, timing, warn };
     return {
       mirror,
-      gate: openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
+      // A node may read no Lease of the fleet: each run would be refused.
+      gate:
+        credentials.kind === "kubelet"
+          ? undefined
+          : openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
       exporter: openKubeExporter({ ...use, watched: store }),
     };
   }
@@ -91,8 +95,9 @@ export function clusterSide(options: ClusterSideOptions) {
     },
     gate: async (actions: readonly PlannedAction[]): Promise<FleetAnswer> => {
       // An API that did not answer the last scan is not asked again here; an open breaker stays open.
-      if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
-      return await opened.gate.ask(actions);
+      const gate = opened?.gate;
+      if (gate === undefined || !(isAnswering || gate.breaker().open)) return GO;
+      return await gate.ask(actions);
     },
     /** Called with the snapshot of each scan. */
     saw: ({ kubernetes }: Pick<Snapshot, "kubernetes">): void => {
@@ -103,7 +108,7 @@ export function clusterSide(options: ClusterSideOptions) {
     close: async (): Promise<void> => {
       await opening;
       opened?.mirror.close();
-      await Promise.all([opened?.gate.close(), opened?.exporter.close()]);
+      await Promise.all([opened?.gate?.close(), opened?.exporter.close()]);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { basename, join } from "node:path";
 import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
@@ -35,6 +35,13 @@ export type FoundFiles =
 export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | undefined): FoundFiles {
   const there = (file: string): boolean => existsSync(resolveOnHost(hostRoot, file, "follow"));
   const embedded = OWN_CONTAINERDS.find((files) => there(files.binary) && there(files.config));
+  const dangling = OWN_CONTAINERDS.filter((files) => there(files.config) && !there(files.binary)).flatMap(
+    ({ name, binary }) => danglingLinkOf(hostRoot, binary).map((link) => ({ name, link })),
+  )[0];
+  if (embedded === undefined && dangling !== undefined && asked.binary === undefined) {
+    const { name, link } = dangling;
+    return none(`${link} is a link that leads nowhere: ${name} repairs it when it starts`, "--containerd-bin");
+  }
   const started = embedded === undefined ? serviceCommand(PLAIN_CONTAINERD.service, hostFiles(hostRoot)) : undefined;
   if (started?.kind === "unknown" && asked.binary === undefined) return none(started.reason, "--containerd-bin");
   const service = started?.kind === "command" ? started : undefined;
@@ -68,6 +75,15 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN_CONTAINERD.root;
   const namedBy = asked.binary !== undefined ? "operator" : service !== undefined ? "service" : "path";
   return { kind: "found", files: { binary, config, root, namedBy } };
+}
+
+/** A link on the way to a missing file: an upgrade was interrupted. */
+function danglingLinkOf(hostRoot: string, file: string): readonly string[] {
+  const isLink = (path: string) =>
+    lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  const parts = file.split("/").slice(1);
+  const above = parts.map((_, index) => `/${parts.slice(0, index + 1).join("/")}`);
+  return above.filter((path) => isLink(path) && !existsSync(resolveOnHost(hostRoot, path, "follow")));
 }
 
 /** From its command line, which overrides the configuration file. */

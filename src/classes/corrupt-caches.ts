@@ -162,7 +162,7 @@ export const multusCacheCorrupt: ClassDefinition = {
   links: ["k8snetworkplumbingwg/multus-cni#948", "k8snetworkplumbingwg/multus-cni#1087"],
   prevention: () =>
     `multus: releases up to ${MULTUS.corruptCacheFailsUpTo} fail every DEL on a cache that does not parse; later ones succeed without calling the delegates, whose addresses are then to be swept.`,
-  detect: (_view, candidates) => withCorruptFile(candidates, ({ multus }) => multus, MULTUS_SUMMARY),
+  detect: (view, candidates) => withCorruptFile(view, candidates, ({ multus }) => multus, MULTUS_SUMMARY),
   cacheFiles: ({ multus }) => valueOr(multus, undefined)?.files ?? [],
 };
 
@@ -175,7 +175,8 @@ export const delegateScratchCorrupt: ClassDefinition = {
   title: "Corrupt flannel scratch file",
   explanation:
     "A power cut emptied the file in which flannel's plugin keeps what it passed on to the bridge plugin. Older versions fail every removal because of it; newer ones report success and leave the address allocated.",
-  mechanism: "/var/lib/cni/flannel/<id> is a plain write. DEL reads it to call its delegate and cannot parse it.",
+  mechanism:
+    "Before its release 1.2.0 flannel's plugin writes /var/lib/cni/flannel/<id> without a sync. DEL reads it to call its delegate and cannot parse it.",
   signatures: () => [
     {
       text: "failed to parse netconf: unexpected end of JSON input",
@@ -193,8 +194,8 @@ export const delegateScratchCorrupt: ClassDefinition = {
   inSnapshot: { conclusive: true, how: "The flannel scratch file of a sandbox is empty or is not JSON." },
   versions: {
     since: "early releases of flannel's CNI plugin",
-    until: "not known; the current one does not fail",
-    ends: "Update flannel's CNI plugin: the current one logs, succeeds and leaks. `unghost keep` prevents the empty file.",
+    until: "flannel's CNI plugin 1.1",
+    ends: "Update flannel's CNI plugin to 1.2.0, which syncs the file. With an earlier one `unghost keep` prevents the empty file.",
   },
   treatment: {
     mode: "automatic",
@@ -212,7 +213,7 @@ export const delegateScratchCorrupt: ClassDefinition = {
   ],
   danger: "The bridge's address stays allocated unless it is swept.",
   links: ["k8snetworkplumbingwg/multus-cni#1448", "k8snetworkplumbingwg/multus-cni#1447"],
-  detect: (_view, candidates) => withCorruptFile(candidates, ({ flannel }) => flannel, SCRATCH_SUMMARY),
+  detect: (view, candidates) => withCorruptFile(view, candidates, ({ flannel }) => flannel, SCRATCH_SUMMARY),
   cacheFiles: ({ flannel }) => valueOr(flannel, []),
 };
 

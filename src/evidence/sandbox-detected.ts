@@ -69,6 +69,7 @@ export function leaseRefs({ leases }: AboutId): readonly LeaseRef[] {
 
 /** The sandboxes of which a plugin's own file cannot be parsed. */
 export function withCorruptFile(
+  view: NodeView,
   candidates: readonly Candidate[],
   fileOf: (about: Candidate["about"]) => ScratchFile | undefined,
   summary: string,
@@ -78,8 +79,20 @@ export function withCorruptFile(
     if (file === undefined || !isBroken(file)) return [];
     const evidence = [{ source: "cni", fact: brokenInWords(file) }] as const;
     const cure = [stepToQuarantine(file)];
-    return [sandboxDetected(candidate, { severity: "critical", summary, evidence, path: file.path, cure })];
+    const severity = blocksRemoval(candidate, view) ? "critical" : "warning";
+    return [sandboxDetected(candidate, { severity, summary, evidence, path: file.path, cure })];
   });
+}
+
+/**
+ * Whether a DEL that fails keeps the sandbox, and a pod waits for that. Newer containerd releases ignore the failure if
+ * the network was never set up.
+ */
+function blocksRemoval({ about, retained, isPodGone }: Candidate, { snapshot: { runtime } }: NodeView): boolean {
+  if (retained !== undefined || isPodGone) return false;
+  if (about.metadata?.hasCniResult !== false || !runtime.name.startsWith("containerd")) return true;
+  const stop = containerdBehaviour(runtime.version)?.stop;
+  return stop === undefined || stop === "del-error-blocks";
 }
 
 /** Whether the runtime's libcni fails DEL on an unparsable cached result; false for an unknown runtime. */

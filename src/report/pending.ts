@@ -124,6 +124,25 @@ export function countBlocked({ findings, podCreation }: Pick<NodeReport, "findin
   return new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`)).size;
 }
 
+const PLUGIN_FAILED = /plugin type=\\?"([\w.-]{1,64})\\?"[^:]{0,120} failed \((add|delete)\)/;
+/** Fewer equal failures may be chance. */
+const FEWEST_EQUAL = 3;
+
+/** The CNI plugin that most pods fail with alike; undefined if there is none. */
+export function commonCause(pending: readonly ReportedPending[]): string | undefined {
+  const failing = pending.filter(isFailing);
+  const plugins = failing.flatMap(({ reported }) => {
+    const [, type, verb] = reported.map(({ message }) => PLUGIN_FAILED.exec(message)).find((one) => one !== null) ?? [];
+    return type === undefined || verb === undefined ? [] : [{ type, verb }];
+  });
+  const [most = []] = [...Map.groupBy(plugins, ({ type }) => type).values()].toSorted(
+    (one, other) => other.length - one.length,
+  );
+  const [first] = most;
+  if (first === undefined || most.length < FEWEST_EQUAL) return undefined;
+  return `one cause: plugin ${first.type} fails for ${most.length} of ${failing.length}; repair what it reports, or remove it from the conflist if pods can do without it`;
+}
+
 const NAMED_PODS = 5;
 
 /** `NO PODS START  12 pods wait: a, b, … ` for the first line; undefined if pods can be created. */

@@ -12,7 +12,7 @@ import {
 } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { shortened } from "./output.ts";
-import { countBlocked, creationWords, pendingLine } from "./pending.ts";
+import { commonCause, countBlocked, creationWords, pendingLine } from "./pending.ts";
 import {
   type CommandLine,
   count,
@@ -47,8 +47,11 @@ const PLAIN: CommandLine = (name, ...more) => ["unghost", name, ...more].join(" 
 const MAX_ROWS = 20;
 const HEAL = { heading: "HEAL", of: healWord };
 
-function healWord({ treatment, failedHeals }: ReportedFinding): string {
+/** `left`: heal would leave it alone now. */
+function healWord({ treatment, failedHeals, plan }: ReportedFinding): string {
   if (failedHeals !== undefined) return `failed ${failedHeals.times}×`;
+  const isLeft = plan !== undefined && plan.steps.length === 0 && plan.code !== "needs-consent";
+  if (isLeft) return "left";
   return treatment.automatic ? "auto" : "manual";
 }
 
@@ -125,7 +128,14 @@ function pendingLines({ findings, pending = [], observedAt }: NodeReport, option
     return isAlone ? wrap(line, options.columns, "    ") : shortened(line, options.columns, "start");
   });
   const more = pending.length - first.length;
-  return [head, ...lines, ...(more > 0 ? [`  … and ${more} more (${(options.command ?? PLAIN)("scan", "-v")})`] : [])];
+  const cause = commonCause(pending);
+  const causes = cause === undefined ? [] : [wrap(`  ${cause}`, options.columns, "    ")];
+  return [
+    head,
+    ...causes,
+    ...lines,
+    ...(more > 0 ? [`  … and ${more} more (${(options.command ?? PLAIN)("scan", "-v")})`] : []),
+  ];
 }
 
 /** The kept sandboxes, and the next command. */
@@ -197,7 +207,8 @@ function headLines(report: NodeReport, ink: Paint, columns: number): string {
   const verdict = joinedParts(verdictParts(report, ink, columns), columns);
   const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
   if (creation === undefined) return verdict;
-  return `${wrap(`${ink.red("NO PODS START")}  ${creation}`, columns, "  ")}\n${verdict}`;
+  const heading = report.sandboxes.ready > 0 ? "NO NEW PODS START" : "NO PODS START";
+  return `${wrap(`${ink.red(heading)}  ${creation}`, columns, "  ")}\n${verdict}`;
 }
 
 /** On a narrower screen the sources are shown only with -v: the lines are needed for findings. */

@@ -18,6 +18,19 @@ function write(path: string, text: string): void {
 }
 
 const started = () => serviceCommand("containerd", hostFiles(root));
+test("a dangling link to the distribution's programs is named, and no other containerd is borrowed", () => {
+  write("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "");
+  write("/usr/bin/containerd", "");
+  write("/etc/containerd/config.toml", "");
+  mkdirSync(join(root, "/var/lib/rancher/k3s/data"), { recursive: true });
+  symlinkSync("0123abcd", join(root, "/var/lib/rancher/k3s/data/current"));
+
+  expect(findRuntimeFiles(root, { binary: undefined, config: undefined, root: undefined }, "/usr/bin")).toMatchObject({
+    kind: "none",
+    reason: expect.stringContaining("/var/lib/rancher/k3s/data/current is a link that leads nowhere"),
+  });
+});
+
 const PROGRAM = "/usr/local/bin/containerd";
 const UNIT = "/usr/lib/systemd/system/containerd.service";
 const DROP_INS = "/etc/systemd/system/containerd.service.d";

@@ -102,6 +102,23 @@ test.each<readonly [string, NodeParts]>([
   expect(findings).toMatchObject([{ id: `${expected}/${idOf("a")}`, cure: [{ kind: "quarantine-file" }] }]);
 });
 
+const NEVER_SET_UP: NodeParts = { records: [recordOf("a", { hasCniResult: false })], runtimeVersion: "2.1.7" };
+
+test.each<readonly [string, NodeParts, string]>([
+  ["a pod waits for its removal", {}, "critical"],
+  ["its network was never set up, and the runtime ignores a failed DEL", NEVER_SET_UP, "warning"],
+  ["an older runtime does not ignore it", { ...NEVER_SET_UP, runtimeVersion: "1.6.20" }, "critical"],
+  [
+    "its pod runs again",
+    { sandboxes: [...(dead.sandboxes ?? []), sandboxOf("b", { uid: "a", attempt: 1, state: "ready" })] },
+    "warning",
+  ],
+])("the severity of a torn multus cache when %s", (_, parts, severity) => {
+  const { findings } = diagnosed({ ...dead, multus: [scratchOf("a", "empty")], ...parts });
+
+  expect(findings).toMatchObject([{ class: "multus-cache-corrupt", severity }]);
+});
+
 describe("multus-cache-consumed-rebuilt-config", () => {
   const B3 = `multus-cache-consumed-rebuilt-config/${idOf("a")}`;
   const consumed: NodeParts = { ...dead, conf: MULTUS, results: [resultOf("a")] };

@@ -52,7 +52,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what is not yet a finding", { timeo
         blockedPods: [{ namespace: "default", name: "stuck" }],
       });
       const table = await unghostIn(node, ["scan", "--timeout", "30s"]);
-      expect(table.stdout).toMatch(/^NO PODS START {2}this node cannot create pods; waiting: default\/stuck/);
+      expect(table.stdout).toMatch(/^NO (?:NEW )?PODS START {2}this node cannot create pods; waiting: default\/stuck/);
       const line = await unghostIn(node, ["scan", "--timeout", "30s", "--one-line"]);
       expect([line.code, line.stdout]).toEqual([1, "degraded: 1 creation-retrying; no pods start\n"]);
 

@@ -6,6 +6,7 @@ import { readState } from "../../src/agent/page/wire.ts";
 import { stateJson } from "../../src/agent/state/state-json.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { oneLine } from "../../src/report/one-line.ts";
+import { commonCause } from "../../src/report/pending.ts";
 import { renderTable } from "../../src/report/table.ts";
 import { freshState, scanOf } from "../agent/metrics/agent-state.ts";
 import { HEALTHY } from "../support/node-report.ts";
@@ -42,12 +43,28 @@ const DEGRADED = {
   ],
 } satisfies NodeReport;
 
+test("equal failures of one plugin have one cause", () => {
+  const message = 'failed to setup network for sandbox "x": plugin type="tuning" failed (add): no such sysctl';
+  const failing = (name: string) => ({
+    reason: "creation-failing" as const,
+    pod: { ...POD, name },
+    since: "2025-12-31T23:58:00.000Z",
+    reported: [
+      { by: "kubelet" as const, code: "plugin-failed" as const, operation: "create" as const, count: 1, message },
+    ],
+  });
+  const pending = ["a", "b", "c"].map(failing);
+
+  expect(commonCause(pending)).toMatch(/^one cause: plugin tuning fails for 3 of 3; .*conflist/);
+  expect(commonCause(pending.slice(1))).toBeUndefined();
+});
+
 describe("a degraded node", () => {
   test("starts its table with the degraded pods, and lists what is pending", () => {
     const table = renderTable(DEGRADED, { colour: false, columns: 400, verbose: false, titleOf: (id) => id });
 
     expect(table.split("\n").slice(0, 2)).toEqual([
-      "NO PODS START  this node cannot create pods; waiting: default/web-0; last failure (deadline-exceeded): context deadline exceeded",
+      "NO NEW PODS START  this node cannot create pods; waiting: default/web-0; last failure (deadline-exceeded): context deadline exceeded",
       expect.stringMatching(/^DEGRADED {2}no ghosts on worker-1, but 1 failure reported/),
     ]);
     expect(table).toContain(

@@ -68,6 +68,24 @@ describe("the first line is the verdict", () => {
 });
 
 describe("table rows", () => {
+  test("show which findings heal leaves alone", () => {
+    const plan = {
+      steps: [],
+      reason: "kubelet is alive and may be recovering it right now",
+      code: "kubelet-recovering",
+    };
+    const manual = { steps: [], reason: "manual", code: "needs-consent" };
+    const findings = [
+      ghost("a"),
+      { ...ghost("b"), plan },
+      { ...ghost("c"), plan: manual, treatment: { ...ghost("c").treatment, automatic: false } },
+    ];
+
+    const table = renderTable({ ...ghosts(3), findings }, PLAIN);
+
+    expect(table.match(/\b(?:auto|left|manual)$/gm)).toEqual(["auto", "left", "manual"]);
+  });
+
   test("are one line per ghost, in natural order, with the next command below", () => {
     const leak: ReportedFinding = {
       ...ghost("x"),

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import type { HookSettings, Host } from "./hook.ts";
 import { AFTER_SCRIPT, afterScript, agentScript, beforeScript, keepScript } from "./openrc.ts";
-import { AFTER_UNIT, afterUnit, agentUnit, beforeUnit, dropIn, keepUnit } from "./units.ts";
+import { AFTER_UNIT, afterUnit, agentDropIn, agentUnit, beforeUnit, dropIn, keepUnit } from "./units.ts";
 
 export type InstallEntry =
   | { readonly kind: "file"; readonly path: string; readonly content: string; readonly mode: number }
@@ -32,7 +32,7 @@ function systemdFiles({ services }: Host, settings: HookSettings, receipt: Recei
     ...(services.some(({ distribution }) => distribution.before === "own-unit")
       ? [beforeUnit(services, settings)]
       : []),
-    ...(settings.agent === true ? [agentUnit(settings)] : []),
+    ...(settings.agent === true ? [agentUnit(settings), agentDropIn()] : []),
     ...(settings.keep === true ? [keepUnit(services, settings)] : []),
     ...services.map((found) => dropIn(found, settings)),
   ];

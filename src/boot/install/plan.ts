@@ -16,7 +16,7 @@ import {
   SYSTEM_DIR,
 } from "./files.ts";
 import type { HookSettings, Host } from "./hook.ts";
-import { DROP_IN } from "./units.ts";
+import { AGENT_DROP_IN, DROP_IN } from "./units.ts";
 
 export interface Installed {
   readonly path: string;
@@ -24,6 +24,8 @@ export interface Installed {
   readonly isOurs: boolean;
 }
 
+/** Directories of drop-ins that may be removed with their last one. */
+export const DROP_IN_DIR = /\.(?:service|target)\.d$/;
 const RUNLEVELS = "/etc/runlevels";
 const OWN_UNIT = /^unghost-[a-z-]+\.service$/;
 const OWN_SCRIPT = /^unghost-[a-z-]+$/;
@@ -46,9 +48,19 @@ export function findInstalled(files: HostFiles): readonly Installed[] {
       return { path, isOurs: files.link(path) === `${INIT_DIR}/${name}` };
     });
   });
-  const texts = [...dropIns, ...units, ...scripts.map((name) => `${INIT_DIR}/${name}`)];
+  const texts = [
+    ...dropIns,
+    `${SYSTEM_DIR}/${AGENT_DROP_IN}`,
+    ...units,
+    ...scripts.map((name) => `${INIT_DIR}/${name}`),
+  ];
   const found = texts.filter((path) => files.kind(path) !== "absent");
   return [...links, ...found.map((path) => ({ path, isOurs: isWholeFileOurs(path, files) }))];
+}
+
+/** The directory of a drop-in goes with it. */
+function isStillUsed(directory: string, paths: readonly string[]): boolean {
+  return !DROP_IN_DIR.test(directory) || paths.some((path) => dirname(path) === directory);
 }
 
 function isWholeFileOurs(path: string, files: HostFiles): boolean {
@@ -105,7 +117,7 @@ export function planInstall(
     ...(executable.state === "unchanged"
       ? earlier
       : { executable: { path: settings.program, sha256: executables.own } }),
-    directories: [...new Set([...earlier.directories, ...directories])],
+    directories: [...new Set([...earlier.directories.filter((dir) => isStillUsed(dir, paths)), ...directories])],
   };
   const wanted = filesFor(host, settings, receipt).map((entry) => {
     return { state: stateOf(entry, files), path: entry.path, entry } as const;
@@ -163,7 +175,7 @@ export function planUninstall(files: HostFiles): UninstallPlan {
   const ours = installed.filter(({ isOurs }) => isOurs).map(({ path }) => path);
   const withReceipt = ours.filter((path) => RECEIPT_PATHS.includes(path));
   const receipt = withReceipt.map((path) => receiptIn(files.read(path))).find((found) => found !== NO_RECEIPT);
-  const dropInDirs = ours.map((path) => dirname(path)).filter((dir) => dir.endsWith(".service.d"));
+  const dropInDirs = ours.map((path) => dirname(path)).filter((dir) => DROP_IN_DIR.test(dir));
   const directories = new Set([...dropInDirs, ...(receipt?.directories ?? [])]);
   return {
     remove: [...ours.filter((path) => !withReceipt.includes(path)), ...withReceipt],

@@ -22,6 +22,7 @@ export const AFTER_UNIT = "unghost-boot-after.service";
 export const AGENT_UNIT = "unghost-agent.service";
 export const KEEP_UNIT = "unghost-keep.service";
 export const DROP_IN = "10-unghost.conf";
+export const AGENT_DROP_IN = "multi-user.target.d/10-unghost-agent.conf";
 
 const WIDTH = 100;
 
@@ -204,12 +205,29 @@ function afterOrdering(services: readonly RuntimeService[]): string {
   return `After=${[...own, ...names].join(" ")}`;
 }
 
+/**
+ * The agent is wanted by the machine's target and not by the runtime's unit, whose every restart would start an agent
+ * that was stopped on purpose.
+ */
+export function agentDropIn(): Unit {
+  const text = `\
+${comment("Starts unghost-agent.service with the machine. An agent that is stopped stays stopped until the next boot.")}
+#
+${comment("To switch it off, run `unghost install` without --agent, or empty this file and run `systemctl daemon-reload`.")}
+
+[Unit]
+# Wants, never Requires: the machine boots whether it starts or not.
+Wants=${AGENT_UNIT}
+`;
+  return { name: AGENT_DROP_IN, text };
+}
+
 export function agentUnit(settings: HookSettings): Unit {
   const text = `\
 ${AGENT_PURPOSE}
 #
-# The runtime's unit wants it, so that nothing has to be enabled. It does not end with the runtime:
-# it reports when the runtime is down.
+# ${AGENT_DROP_IN} wants it, so that nothing has to be enabled. It does not end with the
+# runtime: it reports when the runtime is down.
 
 [Unit]
 Description=Heal ghost pod sandboxes as they appear
@@ -298,7 +316,6 @@ MemoryMax=256M
 export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const { before } = found.distribution;
   const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
-  const agent = settings.agent === true ? [AGENT_UNIT] : [];
   const keep = settings.keep === true ? [KEEP_UNIT] : [];
   const purpose = comment(
     "After a power cut, pod sandboxes that died with the machine hold their names and addresses, and their pods cannot start. " +
@@ -309,7 +326,7 @@ ${[purpose, ...(before === "after-only" ? [comment(CRIO)] : []), SWITCH_OFF].joi
 
 [Unit]
 # Wants, never Requires: whether they succeed or not, this unit starts.
-Wants=${[...wanted, ...agent, ...keep].join(" ")}
+Wants=${[...wanted, ...keep].join(" ")}
 ${before === "in-unit" ? `\n${inUnitStep(settings)}` : ""}`;
   return { name: `${unitName(found.service)}.d/${DROP_IN}`, text };
 }

@@ -1,7 +1,8 @@
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import {
   checksumOfFile,
   executableOnHost,
+  type HostWriter,
   hostWriter,
   installCommands,
   type RunCommand,
@@ -11,7 +12,7 @@ import {
 } from "../../boot/install/apply.ts";
 import { CHOICES, type Choice, detect, hostFiles } from "../../boot/install/detect.ts";
 import type { HookSettings, Host } from "../../boot/install/hook.ts";
-import { type InstallPlan, planInstall, type State } from "../../boot/install/plan.ts";
+import { DROP_IN_DIR, type InstallPlan, planInstall, type State } from "../../boot/install/plan.ts";
 import { nixosModule, talosFiles } from "../../boot/install/platforms.ts";
 import { CRIO } from "../../boot/install/units.ts";
 import { describeError } from "../../host/source.ts";
@@ -211,7 +212,7 @@ function stepsOf(
   const make = directories.map((path) => ({ path, run: () => writer.makeDirectory(path) }));
   const drop = entries
     .filter(({ state }) => state === "obsolete")
-    .map(({ path }) => ({ path, run: () => writer.remove(path) }));
+    .map(({ path }) => ({ path, run: () => removeWithDropInDir(path, writer) }));
   const writes = entries.flatMap(({ state, path, entry }) => {
     return entry === undefined || state === "unchanged" ? [] : [{ path, run: () => writer.write(entry) }];
   });
@@ -243,6 +244,12 @@ async function carryOut(plan: InstallPlan, options: InstallOptions, io: HookIo):
 }
 
 const MANAGERS = { systemd: "systemd", openrc: "OpenRC", nixos: "NixOS", talos: "Talos" } as const;
+
+/** A directory of drop-ins that install has made holds nothing else. */
+async function removeWithDropInDir(path: string, writer: HostWriter): Promise<void> {
+  await writer.remove(path);
+  if (DROP_IN_DIR.test(dirname(path))) await writer.removeEmptyDirectory(dirname(path));
+}
 
 function describeHost({ manager, services }: Host): string {
   if (manager === "talos") return "This host runs Talos.\n";

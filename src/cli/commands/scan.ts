@@ -57,8 +57,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const scan = async (): Promise<NodeReport> =>
-    await reportOn(settings, { selection, withPlans: verbose || settings.output !== "table" }, io);
+  const scan = async (): Promise<NodeReport> => await reportOn(settings, selection, io);
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
       ? showOneLine(report, { verbose }, on)
@@ -68,13 +67,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
-interface ScanExtent {
-  readonly selection: Selection | undefined;
-  /** Shows what heal would run for each finding. */
-  readonly withPlans: boolean;
-}
-
-async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanExtent, io: Io): Promise<NodeReport> {
+async function reportOn(settings: NodeSettings, selection: Selection | undefined, io: Io): Promise<NodeReport> {
   const beforeScan = await runBeside(settings);
   const selected = selecting(selection);
   const { snapshot, diagnosis, plan } = await scanNode({
@@ -86,7 +79,7 @@ async function reportOn(settings: NodeSettings, { selection, withPlans }: ScanEx
   const report = snapshot.cri.status === "read" ? withSelection(built, selection) : built;
   if (report.findings.length === 0) return report;
   const counted = await withFailures(report, settings);
-  const found = withPlans ? (await import("../../report/plan.ts")).withPlan(counted, plan) : counted;
+  const found = (await import("../../report/plan.ts")).withPlan(counted, plan);
   // A heal may have started, or ended, while the node was read.
   const beside = beforeScan ?? (await runBeside(settings));
   if (beside === undefined) return found;
