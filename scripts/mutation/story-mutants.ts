@@ -490,6 +490,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     ],
   },
   {
+    story: "test/systemd/stopped-agent.test.ts",
+    tests: "an agent that was stopped",
+    broken: "nothing starts the agent with the machine",
+    edits: [{ file: "src/boot/install/units.ts", from: "Wants=${AGENT_UNIT}", to: "" }],
+  },
+  {
     story: "test/systemd/power-cut.test.ts",
     tests: "the hook heals torn caches",
     broken: "the hook does not run before the runtime, and the step after the start fails",
