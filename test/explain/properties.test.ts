@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
-import { explainText } from "../../src/diagnose/explain/lines.ts";
+import { answersIn, explainText } from "../../src/diagnose/explain/lines.ts";
 import { recognise } from "../../src/diagnose/explain/recognise.ts";
 import { subjectOf } from "../../src/logs/subject.ts";
 import { normalise } from "../../src/logs/text.ts";
@@ -78,6 +78,11 @@ const HOSTILE: readonly string[] = [
   "dial unix /a: ",
   "sandbox 0123456789abcdef",
   "k8s_a_b_",
+  "failed 1",
+  "error 7f",
+  "(add)",
+  "rpc error: code = Unknown desc = ",
+  'plugin type="a" failed (add): ',
   "a_b(",
   "[a/b",
   "-rw------- 1 a a 0 ",
@@ -113,6 +118,20 @@ describe("time is linear in the length of", () => {
 
       const small = cheapest(() => subjectOf(part), 5);
       const large = cheapest(() => subjectOf(part.repeat(16)), 3);
+
+      expect(large).toBeLessThan(small * 80 + 100);
+    },
+    60_000,
+  );
+
+  test.each(HOSTILE)(
+    "answers in linear time, with topics and operations: %j",
+    (fragment) => {
+      const part = fragment.repeat(Math.ceil(4_000 / fragment.length));
+      cheapest(() => answersIn(part), 2);
+
+      const small = cheapest(() => answersIn(`${part}a`), 3);
+      const large = cheapest(() => answersIn(part.repeat(16)), 2);
 
       expect(large).toBeLessThan(small * 80 + 100);
     },

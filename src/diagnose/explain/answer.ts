@@ -36,7 +36,8 @@ const MAX_CHARACTERS = 16_384;
  * A flood repeats a few lines with other ids, names and times: what such a line means is found once. Only what the
  * line is about is read from each.
  */
-const VARIABLE_PARTS = /\d\d:\d\d:\d\d[.,\d]*|(?=\d*[a-f])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|(?<=[a-z][-_])\d{1,18}(?!\d)/g;
+const VARIABLE_PARTS =
+  /\d\d:\d\d:\d\d[.,\d]*|(?=\d{0,16}[a-f])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|(?<=[a-z][-_])\d{1,18}(?!\d)/g;
 const LONGEST_CACHED = 4_096;
 const MAX_CACHED = 2_000;
 const answers = new Map<string, Answer>();
@@ -54,11 +55,12 @@ export function answerTo(line: string): Answer {
 }
 
 function aboutLine({ matches, failure, ...answer }: Answer, line: string): Answer {
-  const subject = subjectOf(normalise(line));
+  const text = normalise(line);
+  const subject = subjectOf(text);
   return {
     ...answer,
     matches: matches.map((match) => ({ ...match, ...subject, line })),
-    failure: failure === undefined ? undefined : { ...failure, ...subject, line },
+    failure: failure === undefined ? undefined : { ...failure, ...subject, ...calleeOf(text), line },
   };
 }
 
