@@ -55,7 +55,13 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         events: (pods: readonly ApiPod[]) => readEvents(api, pods),
         csiDrivers: () => readCsiDrivers(api, name),
       };
-      const following = { most: () => MAX_LOOKUPS, volumes: new Map(), attachments: readOnce, answers: noAnswers() };
+      const following = {
+        most: () => MAX_LOOKUPS,
+        volumes: new Map(),
+        attachments: readOnce,
+        answers: noAnswers(),
+        readsClaims: true,
+      };
       const facts = await readFacts(api, standing, { name, isKubelet, hasDeadSandboxes, following });
       return { kind: "answered", facts };
     } finally {

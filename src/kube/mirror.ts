@@ -113,7 +113,7 @@ export function openClusterMirror(options: MirrorOptions) {
     if (!isKubelet) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MAX_VOLUMES) volumes.clear();
     try {
-      const following = { most: budgeted.left, volumes, attachments, answers };
+      const following = { most: budgeted.left, volumes, attachments, answers, readsClaims: false };
       const question = { name, isKubelet, hasDeadSandboxes, following };
       const facts = await readFacts(budgeted.api, standing(name, hasDeadSandboxes, budgeted), question);
       return { kind: "answered", facts };

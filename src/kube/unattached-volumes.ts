@@ -83,6 +83,8 @@ export interface Following {
   readonly attachments: ReadAttachments;
   /** What was answered about holders and leases: a scan that may not ask again uses the last answer. */
   readonly answers: Answers;
+  /** An agent's role does not allow to read claims. */
+  readonly readsClaims: boolean;
 }
 
 interface Waiting {
@@ -145,9 +147,10 @@ export async function readUnattached(
   });
   const explained = new Set([...volumes.values()].flatMap((volume) => keysOf(unlessError(volume)?.claim)));
   const unasked = [...waiting].filter((key) => !explained.has(key)).slice(0, MAX_UNASKED);
-  const missing = known.current
-    ? await readMissing(api, { node: node.name, claims: unasked, pods, known }, following, budget)
-    : [];
+  const missing =
+    known.current && following.readsClaims
+      ? await readMissing(api, { node: node.name, claims: unasked, pods, known }, following, budget)
+      : [];
   for (const { volume, read: found } of missing) volumes.set(volume, found);
   const followed = [
     ...here.filter((one) => isUnsettled(one) || !isShared(one.volume)),
@@ -201,7 +204,7 @@ export async function readUnattached(
   });
 }
 
-/** Each costs three requests, the first of which an agent's role does not allow. */
+/** Each costs three requests. */
 const MAX_UNASKED = 5;
 
 interface Unasked {

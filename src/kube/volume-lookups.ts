@@ -29,8 +29,6 @@ type Recent<T> = ReturnType<typeof recent<T>>;
 
 /** An answer this recent is not asked for again. */
 const RECENT_MS = 30_000;
-/** A role rarely changes. */
-const FORBIDDEN_MS = 600_000;
 const MAX_ANSWERS = 200;
 
 function recent<T>() {
@@ -39,7 +37,7 @@ function recent<T>() {
     due: (names: readonly string[], read: (name: string) => Promise<T>): readonly Due[] =>
       [...new Set(names)].flatMap((name) => {
         const known = answers.get(name);
-        if (known !== undefined && performance.now() - known.atMs < validMs(known.answer)) return [];
+        if (known !== undefined && performance.now() - known.atMs < RECENT_MS) return [];
         const ask = async (): Promise<void> => {
           if (answers.size >= MAX_ANSWERS) answers.clear();
           answers.set(name, { answer: await orKubeError(read(name)), atMs: performance.now() });
@@ -52,10 +50,6 @@ function recent<T>() {
       return known === undefined || performance.now() - known.atMs > withinMs ? notAsked() : known.answer;
     },
   };
-}
-
-function validMs(answer: unknown): number {
-  return answer instanceof KubeError && answer.kind === "forbidden" ? FORBIDDEN_MS : RECENT_MS;
 }
 
 export function notAsked(): KubeError {
