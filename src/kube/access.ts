@@ -74,20 +74,30 @@ const MAX_ANSWER_BYTES = 24 * 1024 * 1024;
 /** Of all answers to one client, which lasts for one scan at most. */
 const MAX_VALUES = 5 * JSON_LIMITS.values;
 
+export interface ReceiveLimits {
+  /** Of one answer. */
+  readonly maxBytes?: number;
+  /** Of all answers together: what they become may be kept. */
+  readonly maxValues?: number;
+}
+
 /** Each piece costs far more than a byte until it is read; the first ones may be small. */
 const [SMALL_CHUNKS, SMALL_BYTES] = [10_000, 64];
 
 /** Before each answer; servers send one at most. */
 const MAX_INFORMATIONAL = 100;
 
-export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) {
+export function connect(access: ApiAccess, limits: ReceiveLimits) {
+  const { maxBytes = MAX_ANSWER_BYTES, maxValues = MAX_VALUES } = limits;
+  /** An answer that may be longer may have more. */
+  const valuesPerAnswer = JSON_LIMITS.values * Math.max(1, maxBytes / MAX_ANSWER_BYTES);
   const isTls = access.server.protocol === "https:";
   const { ca, cert, key, serverName, insecure } = access.tls;
   const tls = { rejectUnauthorized: !insecure, ca, cert, key, servername: serverName };
   // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");
   const http = process.getBuiltinModule("node:http");
-  let valuesLeft = MAX_VALUES;
+  let valuesLeft = maxValues;
   const direct = () => (isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true }));
   const agent = access.agent ?? direct();
 
@@ -133,8 +143,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES) 
     return new Promise((resolve, reject) => {
       const body = byteCollector();
       let chunks = 0;
-      const limits = { ...JSON_LIMITS, values: Math.min(JSON_LIMITS.values, valuesLeft) };
-      const meter = jsonMeter(limits);
+      const meter = jsonMeter({ ...JSON_LIMITS, values: Math.floor(Math.min(valuesPerAnswer, valuesLeft)) });
       const refuse = (excess: string): void => reject(new KubeError("unreadable", `its answer ${excess}`));
       response.on("data", (chunk: Buffer) => {
         chunks += 1;

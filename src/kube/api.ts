@@ -2,7 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { byteCollector } from "../host/bytes.ts";
 import { parseJson } from "../host/text.ts";
-import { type Answer, type ApiAccess, type Asked, type Connection, connect, isTokenSafe, nameOf } from "./access.ts";
+import {
+  type Answer,
+  type ApiAccess,
+  type Asked,
+  type Connection,
+  connect,
+  isTokenSafe,
+  nameOf,
+  type ReceiveLimits,
+} from "./access.ts";
 import { KubeError, type KubeErrorKind } from "./errors.ts";
 
 /**
@@ -29,9 +38,8 @@ const PATCH_TYPES = {
 } as const;
 export type PatchKind = keyof typeof PATCH_TYPES;
 
-export interface ApiLimits {
+export interface ApiLimits extends ReceiveLimits {
   readonly timeoutMs: number;
-  readonly maxBytes?: number;
 }
 
 const JSON_TYPE = "application/json";
@@ -40,8 +48,8 @@ const APPLY_TYPE = "application/apply-patch+yaml";
 /** Other fields of an object belong to others; those that unghost applies are its own, also if another manager wrote them before. */
 const AS_OWNER = "?fieldManager=unghost&force=true";
 
-export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits) {
-  const connection = connect(access, maxBytes);
+export function openApi(access: ApiAccess, { timeoutMs, ...limits }: ApiLimits) {
+  const connection = connect(access, limits);
   // The rest of a caller's time may have a fraction, and Node's timers need an integer.
   const deadline: Deadline = {
     signal: AbortSignal.timeout(Math.ceil(timeoutMs)),

@@ -24,6 +24,7 @@ export interface Asking {
   readonly node?: string;
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
+  readonly maxValues?: number;
   readonly trust?: string;
   readonly user?: Readonly<Record<string, string>>;
   readonly server?: string;
@@ -64,7 +65,14 @@ export function makeRig(): Rig {
   }
 
   async function ask(asking: Asking = {}): Promise<ClusterAnswer> {
-    const { node = "n1", timeoutMs = 20_000, maxBytes, trust = ca.cert, user = { token: "secret" } } = asking;
+    const {
+      node = "n1",
+      timeoutMs = 20_000,
+      maxBytes,
+      maxValues,
+      trust = ca.cert,
+      user = { token: "secret" },
+    } = asking;
     const server = asking.server ?? stub?.url;
     const cluster = { server, "certificate-authority-data": base64(trust), ...asking.cluster };
     const config = {
@@ -74,7 +82,7 @@ export function makeRig(): Rig {
       users: [{ name: "u", user }],
     };
     writeFileSync(kubeconfig, JSON.stringify(config));
-    const limits = maxBytes === undefined ? { timeoutMs } : { timeoutMs, maxBytes };
+    const limits = { timeoutMs, maxBytes, maxValues };
     const hasDeadSandboxes = Promise.resolve(asking.hasDeadSandboxes ?? true);
     return await askCluster({
       credentials: { kind: "kubeconfig", path: kubeconfig },

@@ -87,6 +87,16 @@ describe("a failing server", () => {
     expect(await rig.ask()).toMatchObject({ kind: "failed", reason: expect.stringMatching(expected) });
   });
 
+  test("whose answers together hold more values than the limit is given up", async () => {
+    const empty = { kind: "List", metadata: { resourceVersion: "1" }, items: [] };
+    await rig.serve({ [PODS]: () => ({ body: { ...empty, unused: Array.from({ length: 3000 }, () => 0) } }) });
+
+    expect(await rig.ask({ maxValues: 2000 })).toMatchObject({
+      kind: "failed",
+      reason: expect.stringContaining("its answer has more than 2000 values"),
+    });
+  });
+
   test("that sends more than the limit is disconnected", async () => {
     const flood = (response: ServerResponse): void => {
       response.writeHead(200);

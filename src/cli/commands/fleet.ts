@@ -107,7 +107,9 @@ async function inCluster<Result>(
   const { chooseCluster } = await import("../../fleet/cluster-access.ts");
   const timeoutMs = requestTimeoutMs(flags);
   const chosen = await chooseCluster(flags, io.env);
-  const api = openApi(chosen.access, { timeoutMs, maxBytes: MOST_BYTES });
+  // All nodes' reports together have no limit but the pages': this is an operator's machine.
+  const limits = { timeoutMs, maxBytes: MOST_BYTES, maxValues: Number.POSITIVE_INFINITY };
+  const api = openApi(chosen.access, limits);
   try {
     return await work({ ...chosen, api });
   } finally {
