@@ -17,10 +17,10 @@
 #define SLOTS_WHILE_FAILING 2
 /* How long a failed DEL counts. */
 #define FAILING_S 30
-/* Then the caller gets the error "try again later" if DELs fail, and else its turn: slow is not failing. */
+/* Then it runs in any case: a runtime that ignores the error of a roll-back would never send that DEL again. */
 #define TURN_MS 20000
 /* Of that, at most this long for ADDs that run: one that hangs must not stop every DEL. */
-#define ADDS_FIRST_MS 15000
+#define ADDS_FIRST_MS 5000
 #define POLL_MS 50
 
 static int open_lock(int state, const char *dir, const struct call *call, int number) {
@@ -81,13 +81,13 @@ static bool take_slot(int state, const struct call *call, int count) {
   return false;
 }
 
-bool wait_for_turn(int state, const struct call *call) {
+void wait_for_turn(int state, const struct call *call) {
   long start = now_ms();
   for (;;) {
     bool failing = is_failing(state, call);
     bool adds_first = failing && now_ms() - start < ADDS_FIRST_MS && is_adding(state, call);
-    if (!adds_first && take_slot(state, call, failing ? SLOTS_WHILE_FAILING : SLOTS)) return true;
-    if (now_ms() - start >= TURN_MS) return !failing;
+    if (!adds_first && take_slot(state, call, failing ? SLOTS_WHILE_FAILING : SLOTS)) return;
+    if (now_ms() - start >= TURN_MS) return;
     poll(NULL, 0, POLL_MS);
   }
 }

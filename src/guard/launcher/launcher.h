@@ -63,7 +63,7 @@ bool has_queued(int state, const struct call *call);
 
 /* brake.c */
 void announce_add(int state, const struct call *call);
-bool wait_for_turn(int state, const struct call *call);
+void wait_for_turn(int state, const struct call *call);
 void note_failing(int state, const struct call *call);
 void note_working(int state, const struct call *call);
 

@@ -9,9 +9,6 @@
 
 extern char **environ;
 
-/* CNI's code for "try again later". */
-static const char BUSY[] = "{\"code\":11,\"msg\":\"too many DELs of this plugin are failing: try again later\"}";
-
 static bool has_succeeded(const struct outcome *outcome) {
   return !outcome->timed_out && WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == 0;
 }
@@ -39,10 +36,7 @@ static _Noreturn void add(struct call *call, int state) {
 
 static _Noreturn void del(struct call *call, int state) {
   struct outcome outcome;
-  if (!wait_for_turn(state, call)) {
-    write_all(STDOUT_FILENO, BUSY, sizeof BUSY - 1);
-    _exit(1);
-  }
+  wait_for_turn(state, call);
   if (!run_plugin(call, DEL_DEADLINE_MS, &outcome)) execute_plugin(call);
   if (has_succeeded(&outcome)) {
     note_working(state, call);
