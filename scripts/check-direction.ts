@@ -139,6 +139,8 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/kube/pods.ts", "deletePod, for heal/"],
   ["src/kube/ghost-report.ts", "the GhostReport of its own node, for the exporters"],
 ];
+/** The guard itself, the child that may hang, and system calls of a child. */
+const MAY_WAIT = new Set(["src/host/guarded-fs.ts", "src/host/memory-child.ts", "src/host/system-call.ts"]);
 const IMPORT_OF_FS = /\{([^{}]*)\}\s*(?:from|= await import\()\s*"node:fs(?:\/promises)?"/g;
 const ALL_OF_FS = /import (?:\w+|\* as \w+)(?:, [^"]*)? from "(?:node:)?fs(?:\/promises)?"/;
 for (const file of globSync("src/**/*.{ts,tsx}")) {
@@ -158,6 +160,17 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
 for (const file of globSync("src/**/*.{ts,tsx}")) {
   if (/\breadFile(?:Sync)?\b/.test(readFileSync(file, "utf8")) && file !== "src/host/safe-fs.ts")
     wrong.push(`${file} reads a file without a limit: only src/host/safe-fs.ts does, as readRegularFile and fileBytes`);
+}
+// Every read of a path of the node fails for a mount that does not answer.
+const WAITS =
+  /\b(?:lstatSync|statSync|statfsSync|openSync|opendirSync|readlinkSync|existsSync|readdirSync|accessSync)\b/;
+for (const file of globSync("src/{host,node,runtime,kube}/**/*.ts")) {
+  const text = readFileSync(file, "utf8");
+  const names = [...text.matchAll(IMPORT_OF_FS)].map(([, list = ""]) => WAITS.exec(list)?.[0]).find(Boolean);
+  if (names !== undefined && !MAY_WAIT.has(file))
+    wrong.push(
+      `${file} imports ${names} from node:fs: src/host/guarded-fs.ts has it, and does not wait for a mount that hangs`,
+    );
 }
 for (const [path] of MAY_CHANGE) {
   if (globSync(`${path}**`).length === 0) wrong.push(`${path} is an exception for what does not exist`);

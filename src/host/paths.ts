@@ -1,5 +1,5 @@
-import { lstatSync, readlinkSync, statfsSync, statSync } from "node:fs";
 import { posix } from "node:path";
+import { lstatSync, readlinkSync, statfsSync, statSync } from "./guarded-fs.ts";
 
 /** Maps an absolute path of the node to a path below `root`, whatever slashes and dots it contains. */
 export function hostPath(root: string, path: string): string {

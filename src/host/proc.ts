@@ -1,4 +1,5 @@
-import { closeSync, lstatSync, opendirSync, openSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
+import { lstatSync, opendirSync, openSync, readlinkSync } from "./guarded-fs.ts";
 import { errorLabel } from "./source.ts";
 
 /** Parsers for /proc. Every function accepts any text and never throws. */

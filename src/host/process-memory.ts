@@ -28,6 +28,12 @@ export function isLate(read: ProcRead): boolean {
 const inTurn = takingTurns(1);
 let reader: Promise<Reader | undefined> | undefined;
 let idle: NodeJS.Timeout | undefined;
+let stuck = 0;
+
+/** Whether a child still hangs in the kernel, so that what it waits for does not answer yet. */
+export function hasStuckReader(): boolean {
+  return stuck > 0;
+}
 
 /** Starts the child before its first request, while other things are read. */
 export function prepareToReadMemory(): void {
@@ -55,10 +61,26 @@ export async function readMemories(
   requests: readonly MemoryRequest[],
   signal?: AbortSignal,
 ): Promise<readonly ProcessMemory[]> {
+  return (await askAll<ProcessMemory>(requests, signal)).map((memory) => memory ?? UNREAD);
+}
+
+/** Whether the file systems of these files answer; undefined for one that does not. */
+export async function probeMounts(
+  mounts: readonly (readonly string[])[],
+  signal?: AbortSignal,
+): Promise<readonly (true | undefined)[]> {
+  return await askAll<true>(
+    mounts.map((probe) => ({ probe })),
+    signal,
+  );
+}
+
+/** Undefined for a request that was not answered in time. */
+async function askAll<T>(requests: readonly unknown[], signal?: AbortSignal): Promise<readonly (T | undefined)[]> {
   if (requests.length === 0) return [];
   return await inTurn(async () => {
-    const memories: ProcessMemory[] = [];
-    for (let late = 0; memories.length < requests.length && late < MOST_LATE && signal?.aborted !== true; ) {
+    const results: (T | undefined)[] = [];
+    for (let late = 0; results.length < requests.length && late < MOST_LATE && signal?.aborted !== true; ) {
       clearTimeout(idle);
       reader ??= start();
       const opened = await reader;
@@ -66,15 +88,17 @@ export async function readMemories(
         reader = undefined;
         break;
       }
-      for await (const answer of opened.ask(requests.slice(memories.length), { timeoutMs: TIMEOUT_MS, signal })) {
-        memories.push(answer.kind === "late" ? UNREAD : (answer.value as ProcessMemory));
+      for await (const answer of opened.ask(requests.slice(results.length), { timeoutMs: TIMEOUT_MS, signal })) {
+        results.push(answer.kind === "late" ? undefined : (answer.value as T));
         if (answer.kind === "answer") continue;
         late += 1;
         reader = undefined;
+        stuck += 1;
+        void opened.ended.then(() => (stuck -= 1));
       }
     }
     rest();
-    return requests.map((_, index) => memories[index] ?? UNREAD);
+    return requests.map((_, index) => results[index]);
   });
 }
 

@@ -10,6 +10,8 @@ import { lineReader } from "./line-socket.ts";
 export interface Reader {
   /** The answers in the order of the requests. "late" is the last one: then the reader is closed. */
   ask(requests: readonly unknown[], patience: Patience): AsyncGenerator<Answer>;
+  /** Settles when its process has ended; never for one that hangs in the kernel. */
+  readonly ended: Promise<unknown>;
   close(): void;
 }
 
@@ -83,5 +85,5 @@ function readerOf(peer: Peer) {
     void peer.ended.then(() => (hung -= 1));
   }
 
-  return { answer, ask, close };
+  return { answer, ask, close, ended: peer.ended };
 }

@@ -1,16 +1,6 @@
-import {
-  closeSync,
-  constants,
-  type Dirent,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  readSync,
-  type Stats,
-  statSync,
-} from "node:fs";
+import { closeSync, constants, type Dirent, fstatSync, readSync, type Stats } from "node:fs";
 import { eachPaced } from "./concurrency.ts";
+import { lstatSync, opendirSync, openSync, statSync } from "./guarded-fs.ts";
 import { resolveOnHost } from "./paths.ts";
 import { absent, errorLabel, failed, type Oddity, read, type Source } from "./source.ts";
 import { printable } from "./text.ts";
@@ -206,7 +196,7 @@ function openError(path: string, error: unknown): Exclude<FileRead, { kind: "con
   if (code === "ENXIO") return { kind: "notRegular", reason: "is a socket or a device" };
   const stats = statsOf(path);
   if (stats === undefined) {
-    const isHidden = code === "EACCES" || code === "EPERM";
+    const isHidden = code !== "ENOTDIR";
     return isHidden
       ? { kind: "closed", reason: `could not be read (${code})`, size: 0, modifiedAt: new Date(0) }
       : { kind: "gone" };

@@ -1,5 +1,6 @@
-import { lstatSync, readlinkSync, type Stats, statfsSync, statSync } from "node:fs";
+import type { Stats } from "node:fs";
 import { posix } from "node:path";
+import { lstatSync, readlinkSync, statfsSync, statSync } from "./guarded-fs.ts";
 import { hostPath } from "./paths.ts";
 import { errorLabel } from "./source.ts";
 import { printable } from "./text.ts";

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
 import { KUBELET_KUBECONFIGS } from "../host/distributions.ts";
+import { existsSync } from "../host/guarded-fs.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";

@@ -1,4 +1,3 @@
-import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { CNI_GUARD_BIN_DIR, CNI_GUARD_PLUGIN_DIRS } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
@@ -88,7 +87,7 @@ export function cniConfChangedAt(root: string, dir: string): Date | undefined {
   const listing = listDirectory(path);
   if (listing.kind !== "listed") return undefined;
   const times = [path, ...listing.entries.map(({ name }) => posix.join(path, name))].flatMap((one) => {
-    const stats = lstatSync(one, { throwIfNoEntry: false });
+    const stats = statsOf(one);
     return stats === undefined ? [] : [one === path ? stats.mtimeMs : stats.ctimeMs];
   });
   return times.length === 0 ? undefined : new Date(Math.max(...times));

@@ -1,7 +1,6 @@
-import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { entriesIn, fileText } from "../host/safe-fs.ts";
+import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { read, type Source, valueOr } from "../host/source.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { confFilesIn, multusSocketIn } from "./cni-conf.ts";
@@ -50,7 +49,7 @@ export async function readCniDaemons(where: {
       const path = resolveOnHost(root, socket, "follow");
       const signal = AbortSignal.timeout(PROBE_MS);
       const state = await stateOfSocket(path, signal);
-      const since = lstatSync(path, { throwIfNoEntry: false })?.mtime;
+      const since = statsOf(path)?.mtime;
       const listener =
         state === "listening" || state === "unknown"
           ? valueOr(await findRuntimeProcess({ root, socketPath: socket, table, signal }), undefined)

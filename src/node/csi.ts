@@ -1,7 +1,6 @@
-import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { resolveOnHost } from "../host/paths.ts";
-import { entriesIn, failedListing, listDirectory } from "../host/safe-fs.ts";
+import { entriesIn, failedListing, listDirectory, statsOf } from "../host/safe-fs.ts";
 import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { RuntimeError } from "../runtime/errors.ts";
@@ -59,7 +58,7 @@ function socketNameIn(root: string, dir: string): string {
  * path in the plugin's own container. A listening process accepts a connection; nothing is sent on it.
  */
 export async function stateOfSocket(path: string, signal: AbortSignal): Promise<CsiSocket["state"] | "unknown"> {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
+  const stats = statsOf(path);
   if (stats === undefined) return "missing";
   if (!stats.isSocket() || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
   return await new Promise((resolve) => {

@@ -1,5 +1,5 @@
-import { statSync } from "node:fs";
 import { eachPaced } from "../host/concurrency.ts";
+import { statSync } from "../host/guarded-fs.ts";
 import { hostPath } from "../host/paths.ts";
 import { openLinksOf, procText } from "../host/proc.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
 import { failureOf, runChild } from "../host/child.ts";
+import { existsSync } from "../host/guarded-fs.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { parseJson, property } from "../host/text.ts";
 

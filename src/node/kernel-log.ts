@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, readSync } from "node:fs";
 import { eachPaced } from "../host/concurrency.ts";
+import { openSync } from "../host/guarded-fs.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import type { HostDir } from "../host/safe-fs.ts";
 import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";

@@ -1,6 +1,7 @@
-import { existsSync, lstatSync, type Stats } from "node:fs";
+import type { Stats } from "node:fs";
 import { posix } from "node:path";
 import type { SocketPlaces } from "../host/distributions.ts";
+import { existsSync, lstatSync } from "../host/guarded-fs.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { readTail } from "../host/safe-fs.ts";
 import { absent, errorLabel, type Oddity, read, type Source } from "../host/source.ts";

@@ -1,8 +1,9 @@
-import { lstatSync, statSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { statSync } from "../host/guarded-fs.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { isStopped, openFilesOf, type ProcessStat, parseListeningSockets, procText } from "../host/proc.ts";
+import { statsOf } from "../host/safe-fs.ts";
 import { errorLabel, type Source, valueOr } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
@@ -134,7 +135,7 @@ function isRoots(root: string, pid: number): boolean {
 }
 
 async function healthOf(path: string): Promise<MultusDaemon["state"]> {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
+  const stats = statsOf(path);
   if (stats === undefined) return "missing";
   // Another user who could have created the socket could answer in the daemon's name.
   if (!stats.isSocket() || stats.uid !== 0 || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";

@@ -1,4 +1,4 @@
-import { lstatSync, statfsSync } from "node:fs";
+import { lstatSync, statfsSync } from "../host/guarded-fs.ts";
 import { describeKind, type HostDir, readEachEntry } from "../host/safe-fs.ts";
 import { errorLabel, type Source } from "../host/source.ts";
 import { printable } from "../host/text.ts";

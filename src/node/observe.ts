@@ -1,4 +1,5 @@
 import { placesAt } from "../host/distributions.ts";
+import { refuseHungMounts } from "../host/hung-mounts.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
@@ -53,6 +54,14 @@ function callWithin(timeoutMs: number): CallOptions {
 
 /** Reads the node once, all sources concurrently. Nothing here throws: an unreadable source is a fact. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
+  const { hostRoot: root, timeoutMs } = options;
+  const dirs = [options.cniCacheDir, ...(options.multusDir === undefined ? [] : [options.multusDir])];
+  const hungMounts = await refuseHungMounts(root, dirs, AbortSignal.timeout(timeoutMs));
+  const snapshot = await observeRuntime(options, env);
+  return hungMounts.length === 0 ? snapshot : { ...snapshot, hungMounts };
+}
+
+async function observeRuntime(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
   const found = await findNodeRuntime({ endpoint: options.runtimeEndpoint, env, hostRoot: root, timeoutMs });
   if (found.kind !== "found") {

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { existsSync } from "../host/guarded-fs.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { entriesIn } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";

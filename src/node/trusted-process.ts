@@ -1,5 +1,6 @@
-import { type Stats, statfsSync, statSync } from "node:fs";
+import type { Stats } from "node:fs";
 import { dirname } from "node:path";
+import { statfsSync, statSync } from "../host/guarded-fs.ts";
 import { hostPath } from "../host/paths.ts";
 import {
   type CniEnviron,

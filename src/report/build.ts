@@ -9,6 +9,7 @@ import type { NodeView } from "../evidence/view.ts";
 import type { Healing } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import { type Source, valueOr } from "../host/source.ts";
+import { printable } from "../host/text.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
 import { isFullId, type PodRef } from "../node/types/ids.ts";
 import type { KernelFacts, Snapshot } from "../node/types/snapshot.ts";
@@ -179,7 +180,15 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
             next: "find the CNI plugin process that hangs: its call holds the runtime's CNI lock",
           },
         ];
-  return [...kubernetes, ...status, ...others, ...namespaceProblem(snapshot)];
+  return [...mountProblems(snapshot), ...kubernetes, ...status, ...others, ...namespaceProblem(snapshot)];
+}
+
+function mountProblems({ hungMounts = [] }: Snapshot): NodeReport["problems"] {
+  return hungMounts.map(({ point, type }) => ({
+    source: "mounts",
+    problem: `the file system mounted at ${printable(point)} (${printable(type)}) does not answer: nothing below it was read`,
+    next: `check its server, or unmount it: umount --lazy ${printable(point)}`,
+  }));
 }
 
 function namespaceProblem({ pidNamespace }: Snapshot): NodeReport["problems"] {

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { statSync } from "../host/guarded-fs.ts";
 import { errorCode } from "../host/source.ts";
 
 /** The gRPC codes that callers distinguish. */

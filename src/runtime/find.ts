@@ -1,6 +1,7 @@
-import { existsSync, type Stats, statSync } from "node:fs";
+import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { NODE_DIRS, SOCKETS } from "../host/distributions.ts";
+import { existsSync, statSync } from "../host/guarded-fs.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { fileText, readRegularFile } from "../host/safe-fs.ts";
 import { errorCode } from "../host/source.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { holdMemory, whyNoFuse } from "../../lab/faults/hung-fuse.ts";
+import { type FuseOperation, holdMemory, mountHungFuse, whyNoFuse } from "../../lab/faults/hung-fuse.ts";
 import { type LabNode, startNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
@@ -73,3 +73,32 @@ describe.skipIf(REASON !== undefined)(title, { timeout: HANG_GUARD_MS }, () => {
     expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
   });
 });
+
+describe.skipIf(REASON !== undefined)(
+  `file systems that do not answer${REASON === undefined ? "" : `: skipped, ${REASON}`}`,
+  { timeout: HANG_GUARD_MS },
+  () => {
+    const mounts: Readonly<Record<string, readonly FuseOperation[]>> = {
+      "/var/log/pods": [],
+      "/var/lib/kubelet/pods": ["lookup", "getattr", "statfs", "opendir"],
+      "/etc/cni/net.d/more": ["lookup", "getattr", "statfs", "opendir", "readdir"],
+    };
+
+    test("scan and boot end and name them; the agent answers and stops", async () => {
+      const node = await start();
+      for (const [point, answers] of Object.entries(mounts)) await mountHungFuse(node, point, answers);
+
+      const scan = await unghostIn(node, ["scan", "--timeout", "4s", "-o", "json", ...AT_ONCE]);
+      const boot = await node.exec([UNGHOST, "boot", "--after", "--no-kube", "--deadline", "20s"], {
+        timeoutMs: 60_000,
+      });
+      const agent = await node.exec(["sh", "-c", AGENT], { timeoutMs: 120_000 });
+
+      const problems = problemsOf(reportOf(scan)).join("\n");
+      for (const point of Object.keys(mounts))
+        expect(problems).toContain(`mounted at ${point} (fuse.hung) does not answer`);
+      expect([boot.timedOut, boot.code]).toEqual([false, 0]);
+      expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
+    });
+  },
+);

@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, readSync } from "node:fs";
+import { openSync } from "../../host/guarded-fs.ts";
 import { absent, errorLabel, failed, read, type Source } from "../../host/source.ts";
 import { transactionsIn } from "./layout.ts";
 

@@ -23,6 +23,8 @@ export interface Snapshot {
   readonly cniDaemons?: Source<readonly CniDaemon[]>;
   /** The daemon of thick multus; missing if multus is not the network, or is thin. */
   readonly multusDaemon?: MultusDaemon;
+  /** Mounts that do not answer: nothing below them was read. */
+  readonly hungMounts?: readonly { readonly point: string; readonly type: string }[];
   /** Missing if there was no reason to check. */
   readonly csi?: Source<readonly CsiSocket[]>;
   /** Missing if nothing waits and nothing fails. */
