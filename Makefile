@@ -112,6 +112,10 @@ site/node_modules/.ready: site/package.json site/package-lock.json
 talos: setup ## dist/talos: the system extension for Talos as an OCI layout, and its machine-config patch
 	node scripts/talos.ts
 
+.PHONY: publish
+publish: setup ## pushes what release, image and talos built to RELEASE_HOST; prints each with its digest
+	@node scripts/publish.ts
+
 release-test: build release image packages library talos ## the release is reproducible, and runs on the machines it is for
 	vitest run --project release
 

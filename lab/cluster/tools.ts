@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { cached } from "../cache.ts";
 import { type CommandOptions, runOrThrow } from "../command.ts";
 import { unpackDebianPackages } from "../debian-packages.ts";
-import { definedEnv, findGo, type Unavailable, whyNoRealNode } from "../tools.ts";
+import { definedEnv, findGo, goBuild, type Unavailable, whyNoRealNode } from "../tools.ts";
 
 /** The programs of a cluster. Built or unpacked into the lab's cache; nothing is installed on the machine. */
 export interface ClusterTools {
@@ -40,23 +40,10 @@ export async function ensureClusterTools(): Promise<ClusterTools | Unavailable> 
 export type HelmMajor = 3 | 4;
 const HELM: Readonly<Record<HelmMajor, string>> = { 3: "3.22.0", 4: "4.3.1" };
 
-/** helm, built as a requirement of an empty module. */
 export async function ensureHelm(major: HelmMajor = 4): Promise<string> {
-  const [version, module] = [HELM[major], `helm.sh/helm/v${major}`];
-  const go = findGo();
-  if (go === undefined) throw new Error(`helm ${version} is built with go, and no go was found on this machine`);
-  const dir = await cached(`helm-v${version}`, async (draft) => {
-    const source = join(draft, "source");
-    await mkdir(source);
-    const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };
-    const options = { cwd: source, env, timeoutMs: BUILD_MS };
-    await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
-    await runOrThrow([go, "get", `${module}@v${version}`], options);
-    const flags = ["-trimpath", "-ldflags", "-s -w", "-o", join(draft, "helm")];
-    await runOrThrow([go, "build", ...flags, `${module}/cmd/helm`], options);
-    await rm(source, { recursive: true });
-  });
-  return join(dir, "helm");
+  const built = await goBuild("helm", `helm.sh/helm/v${major}`, `v${HELM[major]}`, ["cmd/helm"]);
+  if (typeof built !== "string") throw new Error(built.reason);
+  return join(built, "helm");
 }
 
 /** As requirements of an empty module, with each staging module replaced by its release. */

@@ -9,6 +9,8 @@ export const PLACEHOLDER_HOST = "registry.example";
 export interface PublishedAt {
   readonly image: string;
   readonly talosImage: string;
+  /** Of the chart, as an OCI artifact. */
+  readonly charts: string;
   /** Of the archives, without a slash at its end. */
   readonly downloads: string;
   /** Printed if one of them is the placeholder. */
@@ -21,6 +23,7 @@ export function publishedAt(env: Readonly<Record<string, string | undefined>>, v
   const places = {
     image: env["UNGHOST_IMAGE"] || `${host}/unghost`,
     talosImage: env["UNGHOST_TALOS_IMAGE"] || `${host}/unghost-talos`,
+    charts: env["UNGHOST_CHARTS"] || `${host}/charts`,
     downloads: env["UNGHOST_BASE_URL"] || `https://${host}/unghost/v${version}`,
   };
   if (!Object.values(places).some((place) => place.includes(PLACEHOLDER_HOST))) return places;
