@@ -34,9 +34,7 @@ for (const [layout, name] of [
   ["dist/talos", talosImage],
 ] as const) {
   const flags = isPlain ? ["--insecure"] : [];
-  console.log(
-    (await run([`${craneDir}/crane`, "push", ...flags, layout, `${name}:${version}`])).split("\n").at(-1),
-  );
+  console.log((await run([`${craneDir}/crane`, "push", ...flags, layout, `${name}:${version}`])).split("\n").at(-1));
 }
 const pushed = await run([await ensureHelm(), "push", chart, `oci://${charts}`, ...(isPlain ? ["--plain-http"] : [])]);
 console.log(
