@@ -32,7 +32,7 @@ test("make publish pushes image, extension and chart, and prints what can be sig
   for (const line of published) await runOrThrow([crane, "digest", "--insecure", line]);
 });
 
-test("make publish without RELEASE_HOST pushes nothing and tells what to set", async () => {
+test("make publish without RELEASE_HOST pushes nothing and names what to set", async () => {
   const { code, stderr } = await run(["make", "--silent", "publish"], { env: { ...definedEnv(), RELEASE_HOST: "" } });
 
   expect([code, stderr]).toEqual([2, expect.stringContaining("RELEASE_HOST is not set")]);
