@@ -63,7 +63,9 @@ describe("the table", () => {
     expect(stdout.trimEnd().split("\n").length, stdout).toBeLessThanOrEqual(10);
     const rows = [...stdout.matchAll(/^warn {2}(default\/pod-\d) +dead-after-crash +\d+s +pod start +auto$/gm)];
     expect(rows.map(([, pod]) => pod)).toEqual(["default/pod-0", "default/pod-1", "default/pod-2"]);
-    expect(stdout).toMatch(/1 kept on purpose \(finished pod\)\.\s+Next: unghost heal --node edge-7 --host-root \S+ --dry-run/);
+    expect(stdout).toMatch(
+      /1 kept on purpose \(finished pod\)\.\s+Next: unghost heal --node edge-7 --host-root \S+ --dry-run/,
+    );
   });
 
   test("shows what is blocked, why, and the evidence with -v", async () => {
@@ -164,7 +166,8 @@ describe("the table", () => {
 
     for (const line of stdout.split("\n")) {
       // A command that can be pasted is not broken.
-      if (line.trim().includes(" ") && !line.includes("--host-root")) expect(line.length, line).toBeLessThanOrEqual(columns);
+      if (line.trim().includes(" ") && !line.includes("--host-root"))
+        expect(line.length, line).toBeLessThanOrEqual(columns);
     }
   });
 });
