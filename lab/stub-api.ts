@@ -105,7 +105,8 @@ export function podAddress({ namespace, name }: Pick<PodRef, "namespace" | "name
 
 function nodeObject(node: LabNode): object {
   const machineID = readFileSync(node.path("/etc/machine-id"), "utf8").trim();
-  return { kind: "Node", apiVersion: "v1", metadata: { name: node.hostname }, status: { nodeInfo: { machineID } } };
+  const metadata = { name: node.hostname, uid: `uid-of-${node.hostname}` };
+  return { kind: "Node", apiVersion: "v1", metadata, status: { nodeInfo: { machineID } } };
 }
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -33,6 +33,7 @@ test("one variable sets every host of a release", () => {
   expect(places).toEqual({
     image: `${HOST}/unghost`,
     talosImage: `${HOST}/unghost-talos`,
+    charts: `${HOST}/charts`,
     downloads: `https://${HOST}/unghost/v1.2.3`,
   });
   for (const [name, text] of Object.entries(textsOf(places))) {

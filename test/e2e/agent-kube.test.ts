@@ -30,7 +30,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     const healthy = await condition(node, "NoGhostSandboxes");
     expect(healthy).toMatchObject({ status: "False", message: "No ghost sandbox on this node" });
 
-    const asked = [...(await askedOfApi(node))];
+    const asked: string[] = [];
+    // It follows the condition: the object first, then its status.
+    await until("the GhostReport is there", GUARD_MS, async () => {
+      asked.push(...(await askedOfApi(node)));
+      const created = asked.findIndex((request) => /^PATCH .*\/ghostreports\/[^/]+\?/.test(request));
+      const status = asked.findLastIndex((request) => /^PATCH .*\/ghostreports\/[^/]+\/status/.test(request));
+      return (created >= 0 && status > created) || undefined;
+    });
     await scans(node, 10);
     expect((await askedOfApi(node)).filter(isWrite)).toEqual([]);
 

@@ -50,7 +50,7 @@ export async function kubeletReports(
 ): Promise<void> {
   const machineID = name === node.hostname ? readFileSync(node.path("/etc/machine-id"), "utf8").trim() : name;
   await apiHas(node, `/api/v1/nodes/${name}`, {
-    metadata: { name, annotations },
+    metadata: { name, uid: `uid-of-${name}`, annotations },
     status: { nodeInfo: { machineID }, conditions },
   });
 }
