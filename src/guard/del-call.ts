@@ -6,8 +6,8 @@ import { type AttachmentRead, readAttachment } from "./attachment.ts";
 import { networkOf, recordedConfig } from "./config.ts";
 import { type Decision, decide, type FailedDel, hasCompleted } from "./decide.ts";
 import { countFailure, forgetFailures, secondsFailing } from "./failures.ts";
-import { logDecision, podIn } from "./log.ts";
-import { failureOf, type PluginEnd } from "./plugin-failure.ts";
+import { logDecision, podOfArgs } from "./log.ts";
+import { classifyFailure, type PluginEnd } from "./plugin-failure.ts";
 import { enqueue } from "./queue.ts";
 import { runPlugin } from "./run-plugin.ts";
 import { hasRuntimeResult } from "./runtime-result.ts";
@@ -54,7 +54,7 @@ export async function handleFailedDel(call: DelCall): Promise<Decision> {
     plugin,
   };
   const record = readAttachment(join(stateDir, "attachments", fileNameOf(key)));
-  const failure = failureOf(call.end);
+  const failure = classifyFailure(call.end);
   const now = momentNow();
   const failures = countFailure(stateDir, key, now);
   const known = {
@@ -76,7 +76,7 @@ export async function handleFailedDel(call: DelCall): Promise<Decision> {
     ...key,
     code: decision.code,
     did: decision.do,
-    pod: podIn(environment["CNI_ARGS"]),
+    pod: podOfArgs(environment["CNI_ARGS"]),
     words: failure.words,
     record: describeRecord(record),
   });

@@ -2,10 +2,10 @@ import { dirname, join } from "node:path";
 import { statsOf } from "../host/safe-fs.ts";
 import { readAttachment } from "./attachment.ts";
 import { networkOf, recordedConfig } from "./config.ts";
-import { entriesFor, syncEntries } from "./install/entries.ts";
+import { entriesFor, updateEntries } from "./install/entries.ts";
 import { pluginDirsOn } from "./install/install.ts";
 import { readReceipt } from "./install/receipt.ts";
-import { logDecision, podIn } from "./log.ts";
+import { logDecision, podOfArgs } from "./log.ts";
 import { enqueue } from "./queue.ts";
 import { replayQueue } from "./replay.ts";
 import { hasRuntimeResult } from "./runtime-result.ts";
@@ -14,7 +14,7 @@ import { fileNameOf, keysIn, type Moment, momentNow, removeFile } from "./state-
 /** What the agent has done on the host at intervals: new plugins get an entry, and queued DELs are repeated. */
 export async function keepGuard(root: string, stateDir: string): Promise<void> {
   const receipt = readReceipt(root);
-  if (receipt !== undefined) syncEntries(root, entriesFor(root, pluginDirsOn(root), receipt.mode), receipt.mode);
+  if (receipt !== undefined) updateEntries(root, entriesFor(root, pluginDirsOn(root), receipt.mode), receipt.mode);
   queueUndone(stateDir, Date.now(), momentNow());
   await replayQueue(stateDir);
   dropOldRecords(root, stateDir, Date.now());
@@ -43,7 +43,7 @@ export function queueUndone(stateDir: string, nowMs: number, { uptimeSeconds }: 
     const code = "del-never-came";
     const queued = enqueue(stateDir, key, { path: plugin, environment, configs, code, words: "no DEL came" });
     if (queued === "queued") removeFile(path);
-    logDecision(stateDir, { ...key, code, did: queued, pod: podIn(environment["CNI_ARGS"]) });
+    logDecision(stateDir, { ...key, code, did: queued, pod: podOfArgs(environment["CNI_ARGS"]) });
   }
 }
 

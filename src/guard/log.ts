@@ -27,7 +27,7 @@ export function logDecision(stateDir: string, line: LogLine): void {
 }
 
 /** From CNI_ARGS, as the runtimes give them. */
-export function podIn(args: string | undefined): string | undefined {
+export function podOfArgs(args: string | undefined): string | undefined {
   const values = new Map((args ?? "").split(";").map((pair) => [pair.split("=")[0] ?? "", pair.split("=")[1] ?? ""]));
   const name = values.get("K8S_POD_NAME");
   return name === undefined ? undefined : `${values.get("K8S_POD_NAMESPACE") ?? ""}/${name}`;

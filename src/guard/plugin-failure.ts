@@ -47,7 +47,7 @@ const STATE_GONE = [
   /failed to statfs "[^"]*": no such file or directory|unknown fs magic|stat netns path "[^"]*": stat ?: no such file/i,
 ];
 
-export function failureOf(end: PluginEnd): PluginFailure {
+export function classifyFailure(end: PluginEnd): PluginFailure {
   const words = wordsOf(end);
   return { kind: kindOf(end.how, words), words };
 }

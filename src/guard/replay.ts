@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runChild } from "../host/child.ts";
 import { flockCommand, LOCK_BUSY } from "../host/system-call.ts";
 import { forgetFailures } from "./failures.ts";
-import { logDecision, podIn } from "./log.ts";
+import { logDecision, podOfArgs } from "./log.ts";
 import { dequeue, netnsForReplay, noteAttempt, type QueueEntry, readQueue } from "./queue.ts";
 import { findPlugin, runPlugin } from "./run-plugin.ts";
 import { type AttachmentKey, fileNameOf, momentNow, removeFile, secondsBetween } from "./state-files.ts";
@@ -71,7 +71,7 @@ async function replay(stateDir: string, { key, del }: Queued): Promise<"done" | 
     if (end === "succeeded" || end.kind === "state-gone") {
       finish(stateDir, key);
       const words = end === "succeeded" ? undefined : end.words;
-      const pod = podIn(del.environment["CNI_ARGS"]);
+      const pod = podOfArgs(del.environment["CNI_ARGS"]);
       logDecision(stateDir, { ...key, code: "replayed", did: "released", pod, words });
       return "done";
     }

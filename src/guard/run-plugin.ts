@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { runChild } from "../host/child.ts";
-import { failureOf, type PluginFailure } from "./plugin-failure.ts";
+import { classifyFailure, type PluginFailure } from "./plugin-failure.ts";
 
 export interface PluginRun {
   readonly path: string;
@@ -28,7 +28,7 @@ export async function runPlugin({
   if (end.kind === "not-started") return { kind: "plugin-missing", words: `executing ${path}: ${end.error.message}` };
   const how =
     end.kind === "exited" ? `exit ${end.code}` : end.kind === "signalled" ? `signal ${end.signal}` : "timeout";
-  return failureOf({ how, stdout, stderr });
+  return classifyFailure({ how, stdout, stderr });
 }
 
 /** Where the plugin is now: it may have been installed again, elsewhere. */

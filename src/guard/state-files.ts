@@ -30,7 +30,7 @@ export function keysIn(directory: string): readonly AttachmentKey[] {
 }
 
 /** Whole and durable, or an exception: a queued DEL is a promise to the runtime. */
-export function writeDurably(path: string, text: string): void {
+export function writeStateFile(path: string, text: string): void {
   const draft = join(dirname(path), `.${process.pid}.${process.hrtime.bigint()}`);
   try {
     writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
@@ -39,10 +39,10 @@ export function writeDurably(path: string, text: string): void {
     removeFile(draft);
     throw error;
   }
-  syncDirectory(dirname(path));
+  syncStateDirectory(dirname(path));
 }
 
-export function syncDirectory(path: string): void {
+export function syncStateDirectory(path: string): void {
   const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     fsyncSync(directory);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type FailureKind, failureOf } from "../../src/guard/plugin-failure.ts";
+import { classifyFailure, type FailureKind } from "../../src/guard/plugin-failure.ts";
 
 test.each<[FailureKind, string]>([
   ["daemon-away", "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory"],
@@ -20,15 +20,18 @@ test.each<[FailureKind, string]>([
   ["other", "failed to load /etc/x/config: no such file or directory"],
   ["other", "decoding version from network config: unexpected end of JSON input"],
 ])("%s: %s", (kind, msg) => {
-  const failure = failureOf({ how: "exit 1", stdout: JSON.stringify({ code: 100, msg }), stderr: "" });
+  const failure = classifyFailure({ how: "exit 1", stdout: JSON.stringify({ code: 100, msg }), stderr: "" });
 
   expect(failure).toEqual({ kind, words: msg });
 });
 
 test.each(["timeout", "signal 9"])("a plugin that ended by %s may answer later", (how) => {
-  expect(failureOf({ how, stdout: "", stderr: "" })).toEqual({ kind: "daemon-away", words: `no message (${how})` });
+  expect(classifyFailure({ how, stdout: "", stderr: "" })).toEqual({
+    kind: "daemon-away",
+    words: `no message (${how})`,
+  });
 });
 
 test("what is not CNI's error JSON is taken as it is", () => {
-  expect(failureOf({ how: "exit 2", stdout: "", stderr: "panic: boom\n" }).words).toBe("panic: boom");
+  expect(classifyFailure({ how: "exit 2", stdout: "", stderr: "panic: boom\n" }).words).toBe("panic: boom");
 });

@@ -26,8 +26,8 @@ interface Place {
  * of their own.
  */
 export function connectionPlaces() {
-  const local = placesOf({ ...LIMITS, perClient: LIMITS.total });
-  const network = placesOf(LIMITS);
+  const local = openPlaces({ ...LIMITS, perClient: LIMITS.total });
+  const network = openPlaces(LIMITS);
   return {
     admit: (socket: Socket): void => {
       const client = clientOf(socket.remoteAddress ?? "");
@@ -40,7 +40,7 @@ export function connectionPlaces() {
   };
 }
 
-export function placesOf({ total, perClient, most }: Limits) {
+export function openPlaces({ total, perClient, most }: Limits) {
   /** By client, the oldest first. */
   const held = new Map<string, Set<Place>>();
   let count = 0;

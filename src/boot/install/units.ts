@@ -44,7 +44,7 @@ export function comment(text: string): string {
 }
 
 /** A command line for ExecStart: each argument stays one word, and nothing is expanded. */
-export function commandLine(words: readonly string[]): string {
+export function execLine(words: readonly string[]): string {
   return words.map(unitWord).join(" ");
 }
 
@@ -138,7 +138,7 @@ Before=${[...new Set(waiting.map(unitName))].join(" ")}
 Type=oneshot
 # So that the next start of the runtime runs it again.
 RemainAfterExit=no
-ExecStart=${commandLine(hookCommand("before", settings))}
+ExecStart=${execLine(hookCommand("before", settings))}
 # The step has its own deadline; systemd kills it if it runs longer. Never 0 or infinity: the
 # runtime waits for it.
 TimeoutStartSec=${settings.deadlineSeconds + GRACE_SECONDS}s
@@ -175,7 +175,7 @@ ${afterOrdering(services)}
 # Started is enough: as a oneshot the boot would count as unfinished for as long as it waits for the
 # runtime.
 Type=simple
-ExecStart=${commandLine(hookCommand("after", settings))}
+ExecStart=${execLine(hookCommand("after", settings))}
 Restart=no
 # The step has its own deadline; systemd kills it if it runs longer.
 RuntimeMaxSec=${AFTER_SECONDS + GRACE_SECONDS}s
@@ -242,7 +242,7 @@ Type=simple
 # Any setting, such as UNGHOST_CONFIG=/etc/unghost/agent.yaml or UNGHOST_LISTEN=0.0.0.0:20258. It
 # may be missing.
 EnvironmentFile=-/etc/default/unghost
-ExecStart=${commandLine(agentCommand(settings))}
+ExecStart=${execLine(agentCommand(settings))}
 Restart=always
 RestartSec=5s
 # Another agent runs on this node, or the configuration is invalid: the log has the reason.
@@ -275,7 +275,7 @@ Before=${services.map(({ service }) => unitName(service)).join(" ")}
 
 [Service]
 Type=simple
-ExecStart=${commandLine(keepCommand(settings))}
+ExecStart=${execLine(keepCommand(settings))}
 Restart=always
 RestartSec=5s
 # It ends at once; only a disk that does not answer could hold it.
@@ -349,7 +349,7 @@ function inUnitStep(settings: HookSettings): string {
 # own deadline, and timeout kills it if it runs longer. It runs at every restart of the service too,
 # while pods live on (KillMode=process): it does nothing unless the machine was rebooted and no pod
 # is alive.
-ExecStartPre=-${commandLine(["/usr/bin/env", ...embeddedHookCommand(settings)])}
+ExecStartPre=-${execLine(["/usr/bin/env", ...embeddedHookCommand(settings)])}
 # Left out on purpose:
 # - ExecStartPost: the unit would count as starting until it ends, and it would run only once the
 #   cluster answers, which a ghost may prevent. unghost-boot-after.service waits for the runtime's

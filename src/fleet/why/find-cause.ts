@@ -3,7 +3,7 @@ import { containerCause } from "./container-cause.ts";
 import { type Pod, time, type WhyFacts } from "./facts.ts";
 import { bestExplained } from "./message.ts";
 import { networkNotReady, nodeGone, nodeNotReady } from "./node-cause.ts";
-import { conditionOf, evidenceOf, notOurs, RETRIED, shortest } from "./parts.ts";
+import { conditionNamed, evidenceOf, notOurs, RETRIED, shortest } from "./parts.ts";
 import { beforeItsContainers, ending, reportedByAgent } from "./sandbox-cause.ts";
 
 /** The first rule that has an answer decides: in the order in which a pod comes to life. */
@@ -60,14 +60,14 @@ function finished({ namespace, name }: WhyFacts, { metadata, status }: Pod): Cau
     });
   }
   if (status?.phase === "Succeeded") return notOurs("finished", "It has finished.", { next: "nothing" });
-  const ready = conditionOf(status?.conditions, "Ready");
+  const ready = conditionNamed(status?.conditions, "Ready");
   if (ready?.status !== "True") return undefined;
   return notOurs("running", "It runs, and is ready.", { since: time(ready.lastTransitionTime), next: "nothing" });
 }
 
 function unscheduled({ warnings }: WhyFacts, { spec, status, metadata }: Pod): Cause | undefined {
   if (spec.nodeName || metadata.deletionTimestamp) return undefined;
-  const scheduled = conditionOf(status?.conditions, "PodScheduled");
+  const scheduled = conditionNamed(status?.conditions, "PodScheduled");
   const since = time(scheduled?.lastTransitionTime, metadata.creationTimestamp);
   const [gate] = spec.schedulingGates ?? [];
   if (gate !== undefined) {
@@ -91,7 +91,7 @@ function unscheduled({ warnings }: WhyFacts, { spec, status, metadata }: Pod): C
 
 function starting({ now }: WhyFacts, { status, metadata }: Pod): Cause | undefined {
   if (status?.phase !== "Pending" && status?.phase !== "Running") return undefined;
-  const since = time(conditionOf(status.conditions, "PodScheduled")?.lastTransitionTime, metadata.creationTimestamp);
+  const since = time(conditionNamed(status.conditions, "PodScheduled")?.lastTransitionTime, metadata.creationTimestamp);
   const isLate = since !== undefined && now.getTime() - since.getTime() > LATE_MS;
   if (isLate) return undefined;
   return notOurs("starting", "It is starting: nothing has failed yet.", { since, next: "wait, then ask again" });

@@ -1,7 +1,7 @@
 import type { Cause } from "./cause.ts";
 import { type Condition, type Node, type Pod, time, type WhyFacts } from "./facts.ts";
 import { bestExplained } from "./message.ts";
-import { conditionOf, evidenceOf, notOurs, shortest } from "./parts.ts";
+import { conditionNamed, evidenceOf, notOurs, shortest } from "./parts.ts";
 
 export function nodeGone({ node, problems }: WhyFacts, { spec }: Pod): Cause | undefined {
   if (node !== undefined || problems.length > 0) return undefined;
@@ -67,5 +67,5 @@ export function nodeNotReady({ node, report }: WhyFacts): Cause | undefined {
 }
 
 function readyOf(node: Node | undefined): Condition | undefined {
-  return conditionOf(node?.status?.conditions, "Ready");
+  return conditionNamed(node?.status?.conditions, "Ready");
 }

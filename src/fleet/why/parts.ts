@@ -14,7 +14,10 @@ export function healCommand(
   return `on ${node ?? "its node"}: unghost ${action} ${namespace}/${name}`;
 }
 
-export function conditionOf(conditions: readonly Condition[] | null | undefined, type: string): Condition | undefined {
+export function conditionNamed(
+  conditions: readonly Condition[] | null | undefined,
+  type: string,
+): Condition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 

@@ -3,7 +3,7 @@ import { sentence } from "../../report/words.ts";
 import type { Cause, CauseCode } from "./cause.ts";
 import { type Pod, time, type Warning, type WhyFacts } from "./facts.ts";
 import { bestExplained, type Meant } from "./message.ts";
-import { conditionOf, evidenceOf, healCommand, notOurs, RETRIED, shortest } from "./parts.ts";
+import { conditionNamed, evidenceOf, healCommand, notOurs, RETRIED, shortest } from "./parts.ts";
 
 const PROBLEMS: Readonly<Record<string, { readonly code: CauseCode }>> = {
   FailedAttachVolume: { code: "volume" },
@@ -78,11 +78,11 @@ export function ending(facts: WhyFacts, { metadata, spec }: Pod): Cause | undefi
 
 /** Volumes first, then the sandbox: kubelet does not create it before they are mounted. */
 export function beforeItsContainers(facts: WhyFacts, { spec, status }: Pod): Cause | undefined {
-  const hasSandbox = conditionOf(status?.conditions, "PodReadyToStartContainers");
+  const hasSandbox = conditionNamed(status?.conditions, "PodReadyToStartContainers");
   if (hasSandbox?.status === "True") return undefined;
   const since = time(
     hasSandbox?.lastTransitionTime,
-    conditionOf(status?.conditions, "PodScheduled")?.lastTransitionTime,
+    conditionNamed(status?.conditions, "PodScheduled")?.lastTransitionTime,
   );
   const failing = facts.warnings.filter(({ reason }) => PROBLEMS[reason] !== undefined);
   const newest = PROBLEMS[failing[0]?.reason ?? ""]?.code;

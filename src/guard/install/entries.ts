@@ -45,7 +45,7 @@ export function entriesFor(root: string, pluginDirs: readonly string[], mode: Se
  * Each is renamed into place: no plugin is missing for a moment. Where ours is the only directory no entry is ever
  * removed, because a directory of plugins that is not mounted yet must not leave the runtime without any.
  */
-export function syncEntries(root: string, entries: readonly GuardEntry[], mode: SearchPathMode): void {
+export function updateEntries(root: string, entries: readonly GuardEntry[], mode: SearchPathMode): void {
   const dir = resolveOnHost(root, GUARD_BIN_DIR, "follow");
   for (const { name, target } of entries) {
     const path = join(dir, name);

@@ -11,9 +11,9 @@ import {
   GUARD_STATE_DIRECTORIES,
   PLUGIN_DIRS_FILE,
 } from "../home.ts";
-import { removeFile, syncDirectory } from "../state-files.ts";
-import { entriesFor, syncEntries } from "./entries.ts";
-import { type Receipt, readReceipt, sha256, writeReceipt } from "./receipt.ts";
+import { removeFile, syncStateDirectory } from "../state-files.ts";
+import { entriesFor, updateEntries } from "./entries.ts";
+import { digestOf, type Receipt, readReceipt, writeReceipt } from "./receipt.ts";
 import { type ConfigFiles, type RunningRuntime, realDirs, type SearchPathPlan } from "./search-path.ts";
 
 export interface GuardParts {
@@ -52,7 +52,7 @@ export function installGuard(
   writeWhole(root, PLUGIN_DIRS_FILE, `${pluginDirs.join("\n")}\n`, 0o644);
   replaceFile(root, GUARD_PROGRAM, (draft) => copyFileSync(parts.program, draft), 0o755);
   replaceFile(root, GUARD_LAUNCHER, (draft) => writeFileSync(draft, parts.launcher), 0o755);
-  syncEntries(root, entriesFor(root, pluginDirs, plan.mode), plan.mode);
+  updateEntries(root, entriesFor(root, pluginDirs, plan.mode), plan.mode);
   const earlier = readReceipt(root);
   if (plan.kind === "done") {
     writeReceipt(root, { version: 1, mode: plan.mode, edit: earlier?.edit });
@@ -78,8 +78,8 @@ export function pluginDirsOn(root: string): readonly string[] {
 /** A second install over an edit of ours keeps what was there before the first. */
 function editOf(plan: Extract<SearchPathPlan, { kind: "edit" }>, earlier: Receipt | undefined): Receipt["edit"] {
   const { path, before, after } = plan;
-  const isOurs = earlier?.edit?.path === path && before !== undefined && sha256(before) === earlier.edit.after;
-  return { path, before: isOurs ? earlier.edit?.before : before, after: sha256(after) };
+  const isOurs = earlier?.edit?.path === path && before !== undefined && digestOf(before) === earlier.edit.after;
+  return { path, before: isOurs ? earlier.edit?.before : before, after: digestOf(after) };
 }
 
 /** Whole and durable, with the mode of the file that it replaces. */
@@ -101,7 +101,7 @@ function replaceFile(root: string, path: string, make: (draft: string) => void, 
     removeFile(draft);
     throw error;
   }
-  syncDirectory(dirname(target));
+  syncStateDirectory(dirname(target));
 }
 
 function place(root: string, path: string): string {

@@ -25,6 +25,6 @@ export function writeReceipt(root: string, receipt: Receipt): void {
   writeFileSync(resolveOnHost(root, RECEIPT_FILE, "follow"), JSON.stringify(receipt), { mode: 0o600, flush: true });
 }
 
-export function sha256(text: string): string {
+export function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

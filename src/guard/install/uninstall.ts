@@ -5,7 +5,7 @@ import { stringsIn } from "../../host/toml.ts";
 import { GUARD_BIN_DIR, GUARD_HOME, GUARD_STATE_DIR } from "../home.ts";
 import { removeFile } from "../state-files.ts";
 import { configFiles, writeWhole } from "./install.ts";
-import { type Receipt, readReceipt, sha256 } from "./receipt.ts";
+import { digestOf, type Receipt, readReceipt } from "./receipt.ts";
 import { withoutSlash } from "./search-path.ts";
 import { editToml, tomlValue } from "./toml-edit.ts";
 
@@ -20,7 +20,7 @@ export function restoreConfig(root: string): ConfigRestored {
   const { path, before } = edit;
   const current = configFiles(root).read(path);
   if (current === undefined || !current.includes(GUARD_BIN_DIR)) return { kind: "untouched", path };
-  if (sha256(current) !== edit.after) return withoutOurs(root, edit, current);
+  if (digestOf(current) !== edit.after) return withoutOurs(root, edit, current);
   if (before === undefined) removeFile(resolveOnHost(root, path, "follow"));
   else writeWhole(root, path, before);
   return { kind: "restored", path };

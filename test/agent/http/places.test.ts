@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { connectionPlaces, placesOf } from "../../../src/agent/http/places.ts";
+import { connectionPlaces, openPlaces } from "../../../src/agent/http/places.ts";
 
 const LIMITS = { total: 4, perClient: 2, most: 6 };
 const LATER_MS = 60_000;
@@ -28,7 +28,7 @@ function open(all: readonly Fake[]): readonly boolean[] {
 }
 
 test("a client with too many connections loses its oldest, once that had its time", () => {
-  const { admit } = placesOf(LIMITS);
+  const { admit } = openPlaces(LIMITS);
   const [first, second, third, other] = [connection(), connection(), connection(), connection()];
 
   admit(other.socket, "b", 0);
@@ -43,7 +43,7 @@ test("a client with too many connections loses its oldest, once that had its tim
 });
 
 test("when all places are taken, the client with the most connections loses one", () => {
-  const { admit } = placesOf({ ...LIMITS, perClient: 4 });
+  const { admit } = openPlaces({ ...LIMITS, perClient: 4 });
   const [lone, many] = [connection(), [connection(), connection(), connection()]];
 
   admit(lone.socket, "a", 0);
@@ -55,7 +55,7 @@ test("when all places are taken, the client with the most connections loses one"
 });
 
 test("no more than the hard limit, however fast they come", () => {
-  const { admit } = placesOf(LIMITS);
+  const { admit } = openPlaces(LIMITS);
   const all = Array.from({ length: 100 }, () => connection());
 
   for (const { socket } of all) admit(socket, "a", 0);
@@ -65,7 +65,7 @@ test("no more than the hard limit, however fast they come", () => {
 });
 
 test("connections that ended take no place", () => {
-  const { admit } = placesOf(LIMITS);
+  const { admit } = openPlaces(LIMITS);
   const all = Array.from({ length: 100 }, () => connection());
 
   for (const { socket } of all.slice(0, -1)) {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { installCommands, uninstallCommands } from "../../../src/boot/install/apply.ts";
 import { authorship, NO_RECEIPT, receiptIn, receiptLine, sealed } from "../../../src/boot/install/files.ts";
 import { shellWords } from "../../../src/boot/install/openrc.ts";
-import { commandLine, comment } from "../../../src/boot/install/units.ts";
+import { comment, execLine } from "../../../src/boot/install/units.ts";
 
 describe("seal", () => {
   const text = fc.oneof(
@@ -58,7 +58,7 @@ describe("quoting", () => {
     ['say "x" \\', '"say \\"x\\" \\\\"'],
     ["two\nlines", '"two\\nlines"'],
   ])("escapes text in a unit: %j", (word, expected) => {
-    expect(commandLine([word])).toBe(expected);
+    expect(execLine([word])).toBe(expected);
   });
 
   test("keeps comment text inside the comment, and joins no lines", () => {
