@@ -12,7 +12,7 @@ import {
   renderWide,
 } from "./findings-table.ts";
 import type { NodeReport } from "./node-report.ts";
-import { type PlannedStep, plannedSteps, shortAction, stepWords } from "./step-words.ts";
+import { briefSteps, type PlannedStep, plannedSteps, shortAction, stepWords } from "./step-words.ts";
 import { renderProblems } from "./table.ts";
 import { countByKind, type Paint, paint, subjectInWords, type TextOptions, wrap } from "./words.ts";
 
@@ -49,7 +49,10 @@ export function renderPlan(plan: Plan, context: PlanContext, options: PlanOption
       ? `Plan: nothing to heal on ${printable(context.where)}${left}`
       : `Plan: heal ${planSubject(plan, context)}${left}`;
   const lines = [wrap(ink.bold(headline), columns, "  "), ...planRows(plan, context, ink, options)];
-  for (const group of groupsOf(plan.actions)) lines.push(...(verbose ? groupDetails : groupLine)(group, ink, columns));
+  const isOne = plan.actions.length === 1;
+  for (const group of groupsOf(plan.actions)) {
+    lines.push(...(verbose ? groupDetails(group, ink, columns) : groupLine(group, isOne, columns)));
+  }
   const allowed = (context.allowed ?? []).filter((id) => plan.actions.some(({ finding }) => finding.class === id));
   if (allowed.length > 0) lines.push(wrap(`Manual, and allowed by --allow: ${allowed.join(", ")}`, columns, "  "));
   if (plan.leftAlone.length > 0) lines.push(...leftAloneLines(plan.leftAlone, ink, options));
@@ -76,16 +79,20 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
 /** Actions of one class with the same steps and the same reason. */
 function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
   const groups = Map.groupBy(actions, (action) =>
-    [action.finding.class, action.reason.text, stepsInWords(action, { withTargets: false })].join("\n"),
+    [action.finding.class, action.reason.text, briefly(action)].join("\n"),
   );
   return [...groups.values()];
 }
 
-function groupLine([first, ...others]: readonly PlannedAction[], _ink: Paint, columns: number): readonly string[] {
+function groupLine(
+  [first, ...others]: readonly PlannedAction[],
+  withTargets: boolean,
+  columns: number,
+): readonly string[] {
   if (first === undefined) return [];
   const number = others.length === 0 ? "" : ` (${others.length + 1})`;
   const reason = printable(first.reason.text);
-  const steps = stepsInWords(first, { withTargets: others.length === 0 });
+  const steps = withTargets ? wholeSteps(first) : briefly(first);
   return [
     wrap(`${first.finding.class}${number}: ${steps}. Reason: ${reason}`, columns, "  "),
     ...aftermaths([first, ...others], columns),
@@ -100,7 +107,7 @@ function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: nu
   for (const action of actions) {
     lines.push(wrap(`  ${printable(subjectInWords(action.finding.subject))}`, columns, "    "));
     lines.push(...evidenceLines(action.finding.evidence, ink, columns));
-    lines.push(wrap(`    Steps: ${stepsInWords(action, { withTargets: true })}`, columns, "      "));
+    lines.push(wrap(`    Steps: ${wholeSteps(action)}`, columns, "      "));
   }
   lines.push(wrap(`  Reason: ${printable(first.reason.text)}`, columns, "    "));
   return [...lines, ...aftermaths(actions, columns)];
@@ -125,8 +132,12 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
   return [ink.bold(`Left alone (${leftAlone.length})`), ...lines, ...(more > 0 ? [`  … and ${more} more`] : [])];
 }
 
-function stepsInWords(action: PlannedAction, options: { readonly withTargets: boolean }): string {
-  return printable(stepWords(plannedSteps(action), options).join(", then "));
+function briefly(action: PlannedAction): string {
+  return printable(briefSteps(action).join(", then "));
+}
+
+function wholeSteps(action: PlannedAction): string {
+  return printable(stepWords(plannedSteps(action)).join(", then "));
 }
 
 /**
@@ -149,5 +160,5 @@ export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): Node
 }
 
 function planOf({ text, code }: Reason, changes: readonly PlannedStep[]) {
-  return { steps: stepWords(changes, { withTargets: true }), changes: [...changes], reason: text, code };
+  return { steps: stepWords(changes), changes: [...changes], reason: text, code };
 }

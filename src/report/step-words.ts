@@ -37,14 +37,26 @@ function inWords(step: string): PlannedStep {
   return { step, undo: false, ifLeft: false };
 }
 
-/** Without the targets, equal steps are one. */
-export function stepWords(steps: readonly PlannedStep[], { withTargets }: { readonly withTargets: boolean }) {
+/** Each step with what it changes. */
+export function stepWords(steps: readonly PlannedStep[]): string[] {
   const words = steps.map(({ step, target, undo, ifLeft }) => {
-    const on = withTargets && target !== undefined ? `: ${target}` : "";
-    return `${ifLeft ? "if left, " : ""}${step}${on}${undo ? " (undo puts it back)" : ""}`;
+    const on = target === undefined ? "" : `: ${target}`;
+    return `${ifLeft ? "if left, " : ""}${step}${on}${undo ? UNDO : ""}`;
   });
   return [...new Set(words)];
 }
+
+/** For many findings at once: without what each step changes, and the clean-up after a removal in short. */
+export function briefSteps(action: Steps): readonly string[] {
+  const sweeps = action.steps.slice(untilRemoval(action.steps).length);
+  const left = [...new Set(sweeps.flatMap(({ kind }) => STEPS[kind].words.short?.[0] ?? []))].join(", ");
+  const words = plannedSteps(action).map(({ step, undo, ifLeft }) =>
+    ifLeft ? `clean up what is left (${left})` : `${step}${undo ? UNDO : ""}`,
+  );
+  return [...new Set(words)];
+}
+
+const UNDO = " (undo puts it back)";
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
   const restarts = steps.filter((step) => step.kind === "kick-pod");

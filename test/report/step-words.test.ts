@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../src/evidence/step.ts";
-import { plannedSteps, shortAction, shortDone, stepWords } from "../../src/report/step-words.ts";
+import { briefSteps, plannedSteps, shortAction, shortDone, stepWords } from "../../src/report/step-words.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 
 const sandboxId = idOf("a");
@@ -29,19 +29,20 @@ describe("the steps of a plan", () => {
   ];
 
   test("name what they change, what undo puts back, and what is done only for leftovers", () => {
-    expect(stepWords(plannedSteps({ steps: action }), { withTargets: true })).toEqual([
+    expect(stepWords(plannedSteps({ steps: action }))).toEqual([
       "move the broken file to quarantine: /var/lib/cni/results/cbr0-a-eth0 (undo puts it back)",
       "save its logs and remove it through the runtime",
       "if left, call DEL with the cached configuration: /var/lib/cni/results/net-a-net1",
     ]);
   });
 
-  test("are one line for alike sandboxes without what each of them changes", () => {
-    expect(stepWords(plannedSteps({ steps: [...action, ...action.slice(0, 1)] }), { withTargets: false })).toEqual([
+  test("are brief for many findings, and the clean-up after a removal is one of them", () => {
+    const move: Step = { kind: "quarantine-file", path: "/var/lib/cni/results/net-a-net1", health: "orphaned" };
+
+    expect(briefSteps({ steps: [...action, move] })).toEqual([
       "move the broken file to quarantine (undo puts it back)",
       "save its logs and remove it through the runtime",
-      "if left, call DEL with the cached configuration",
-      "if left, move the broken file to quarantine (undo puts it back)",
+      "clean up what is left (CNI DEL, quarantine)",
     ]);
   });
 });
