@@ -135,7 +135,7 @@ describe("probing", () => {
     const mute = await listenRaw(root.join(CONTAINERD), () => undefined);
     cleanUps.push(() => mute.close());
 
-    expect(await find({ timeoutMs: 300 })).toMatchObject({ kind: "found", path });
+    expect(await find({ timeoutMs: 1500 })).toMatchObject({ kind: "found", path });
   });
 
   test("two sockets, none answers: lists what was tried", async () => {
