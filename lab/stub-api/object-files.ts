@@ -1,4 +1,4 @@
-import { globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ApiObject, isApiObject } from "./api-object.ts";
 import type { Store } from "./store.ts";
@@ -9,6 +9,7 @@ import type { Store } from "./store.ts";
  */
 export function keepInFiles(store: Store, dir: string): () => void {
   const seen = new Map<string, string>();
+  const newFile = `${dir}.new`;
   const fileOf = (path: string): string => join(dir, `${path}.json`);
   const markOf = (file: string): string => {
     const { mtimeMs, size, ino } = statSync(file);
@@ -43,7 +44,9 @@ export function keepInFiles(store: Store, dir: string): () => void {
       return;
     }
     mkdirSync(dirname(fileOf(path)), { recursive: true });
-    writeFileSync(fileOf(path), JSON.stringify(after));
+    // Renamed into place: a test that reads the file never sees half of it.
+    writeFileSync(newFile, JSON.stringify(after));
+    renameSync(newFile, fileOf(path));
     seen.set(path, markOf(fileOf(path)));
   });
   return () => {

@@ -85,9 +85,7 @@ export async function makeGhost(node: LabNode, pod: LabPod): Promise<string> {
 }
 
 export function conditionsOf(node: LabNode): readonly Condition[] {
-  const text = readFileSync(objectFile(node, `/api/v1/nodes/${node.hostname}`), "utf8");
-  // The server may be writing it just now.
-  return text === "" ? [] : JSON.parse(text).status.conditions;
+  return JSON.parse(readFileSync(objectFile(node, `/api/v1/nodes/${node.hostname}`), "utf8")).status.conditions;
 }
 
 export function ghostsOf(node: LabNode): Condition | undefined {
