@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { BOOT_SCRIPT } from "./boot-script.ts";
-import type { CgroupPart } from "./cgroup.ts";
+import { type CgroupPart, leaveRootToNode } from "./cgroup.ts";
 import { until } from "./poll.ts";
 import { identify, killProcess, type ProcessIdentity } from "./process-identity.ts";
 
@@ -85,6 +85,7 @@ export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity)
     await off;
     throw error;
   });
+  leaveRootToNode(plan.cgroups, init.pid);
   // A node must not keep its owner alive: it ends with it, when the pipe to its init closes.
   child.unref();
   for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Partial<Socket>).unref?.();

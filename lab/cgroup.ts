@@ -19,18 +19,27 @@ interface Hierarchy {
   readonly controllers: string;
 }
 
+/** `v2` mounts the v2 hierarchy alone, as today's distributions do. A machine without v1 has no other. */
+export type CgroupVersion = "v1" | "v2";
+
+/** UNGHOST_LAB_CGROUP chooses for nodes that say nothing. */
+export function defaultCgroup(): CgroupVersion {
+  return process.env["UNGHOST_LAB_CGROUP"] === "v2" ? "v2" : "v1";
+}
+
 /** The cgroups of a node called `name`: below our own, so that our limits apply to the node too. */
-export function planCgroups(name: string): readonly CgroupPart[] {
+export function planCgroups(name: string, version: CgroupVersion = defaultCgroup()): readonly CgroupPart[] {
   const own = ownPaths();
-  const hierarchies = mountedHierarchies();
+  const hierarchies = mountedHierarchies().filter(({ type }) => version === "v1" || type === "cgroup2");
+  if (hierarchies.length === 0) throw new Error("no node with cgroup v2: this machine has no cgroup2 mounted");
   const parts: CgroupPart[] = [];
   for (const hierarchy of hierarchies) {
-    const folder = relative("/sys/fs/cgroup", hierarchy.mountPoint);
+    const folder = version === "v2" ? "" : relative("/sys/fs/cgroup", hierarchy.mountPoint);
     if (folder.startsWith("..")) continue;
     const ownPath = own.get(hierarchy.controllers);
     if (ownPath === undefined) continue;
     // v2 forbids controllers for the children of a cgroup that has processes, and ours has this process.
-    const base = folder === "" ? "/" : ownPath;
+    const base = folder === "" && hasControllers(hierarchy) ? "/" : ownPath;
     const inMount = base.startsWith(hierarchy.mountRoot) ? relative(hierarchy.mountRoot, base) : "";
     parts.push({
       name: folder,
@@ -42,12 +51,30 @@ export function planCgroups(name: string): readonly CgroupPart[] {
   return parts;
 }
 
+/** False for a v2 hierarchy beside v1: whatever controller is bound there is missing here. */
+function hasControllers({ mountPoint }: Hierarchy): boolean {
+  return readFileSync(join(mountPoint, "cgroup.controllers"), "utf8").trim() !== "";
+}
+
 /** Synchronous: a directory that is created in the background could appear after an exit has cleaned up. */
 export function createCgroups(parts: readonly CgroupPart[]): void {
   for (const part of parts) {
     mkdirSync(part.path, { recursive: true });
     if (part.name === "cpuset" || part.options.split(",").includes("cpuset")) inheritCpuset(part.path);
     if (part.name === "") enableControllers(part.path);
+  }
+}
+
+/**
+ * Moves the launcher out of a node's v2 root, where only `init` may stay: v2 gives controllers to the children of a
+ * cgroup without processes of its own.
+ */
+export function leaveRootToNode(parts: readonly CgroupPart[], init: number): void {
+  for (const { path } of parts.filter(({ name }) => name === "")) {
+    const pids = readFileSync(join(path, "cgroup.procs"), "utf8").split("\n").filter(Boolean);
+    for (const pid of pids.filter((one) => Number(one) !== init)) {
+      writeFileSync(join(path, "..", "cgroup.procs"), pid);
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import { cached } from "./cache.ts";
 import { runOrThrow } from "./command.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
 import { PAUSE_COMMAND, PAUSE_IMAGE } from "./pause-image.ts";
+import { RUNC_WRAPPER, tolerantRunc } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { goBuild, type Tools, type Unavailable } from "./tools.ts";
 
@@ -48,12 +49,11 @@ const DROP_IN = "/etc/crio/crio.conf.d/10-lab.conf";
 const LOG = "/var/log/crio/crio.log";
 const SOCKET = "/run/crio/crio.sock";
 const POLICY = "/etc/containers/policy.json";
-const RUNC = "/opt/lab/runc";
 const STORAGE = { root: "/var/lib/containers/storage", runRoot: "/run/containers/storage" } as const;
 
 export async function crioSetup(
   tools: Tools,
-  { snapshotter, extraConfig = "" }: RuntimeOptions,
+  { snapshotter, cgroup, extraConfig = "" }: RuntimeOptions,
 ): Promise<RuntimeSetup> {
   const crio = await ensureCrio();
   if (!crio.available) throw new Error(`no node with CRI-O: ${crio.reason}`);
@@ -69,7 +69,7 @@ export async function crioSetup(
       [CONFIG]: crioConfig(crio, driver),
       [DROP_IN]: extraConfig,
       [POLICY]: JSON.stringify({ default: [{ type: "insecureAcceptAnything" }] }),
-      [RUNC]: tolerantRunc(tools.runc),
+      [RUNC_WRAPPER]: tolerantRunc(tools.runc, { oomScore: true, hugePages: true, controllers: cgroup === "v2" }),
     },
     importImage: (archive) => {
       const image = ["--image-name", PAUSE_IMAGE, "--import-from", `oci-archive:${archive}`];
@@ -96,7 +96,7 @@ apparmor_profile = "unconfined"
 # The lab has no iptables.
 disable_hostport_mapping = true
 [crio.runtime.runtimes.runc]
-runtime_path = "${RUNC}"
+runtime_path = "${RUNC_WRAPPER}"
 runtime_root = "/run/runc"
 runtime_type = "oci"
 monitor_path = "${conmon}"
@@ -109,23 +109,5 @@ enable_nri = false
 [crio.network]
 network_dir = "/etc/cni/net.d/"
 plugin_dirs = ["/opt/cni/bin/"]
-`;
-}
-
-/**
- * A wrapper for restrictions that CRI-O has no setting for: without CAP_SYS_RESOURCE runc may not lower the OOM score
- * of sandboxes, and without a hugetlb cgroup it fails on kubelet's limits for it.
- */
-function tolerantRunc(runc: string): string {
-  return `#!/bin/sh
-own=$(cat /proc/self/oom_score_adj)
-previous=
-for word in "$@"; do
-  if [ "$previous" = --bundle ]; then
-    sed -z -i -E 's/(oomScoreAdj": *)-?[0-9]+/\\1'"$own"'/; s/(hugepageLimits": *)\\[[^]]*\\]/\\1[]/' "$word/config.json"
-  fi
-  previous="$word"
-done
-exec ${runc} "$@"
 `;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import type { CriClient } from "../src/runtime/cri.ts";
 import { cacheDir, checkoutDir } from "./cache.ts";
-import { planCgroups } from "./cgroup.ts";
+import { type CgroupVersion, defaultCgroup, planCgroups } from "./cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
 import type { CommandResult } from "./command.ts";
 import { importPauseImage } from "./image-import.ts";
@@ -25,6 +25,7 @@ export interface NodeOptions {
    * available.
    */
   readonly runtime?: RuntimeVersion;
+  readonly cgroup?: CgroupVersion;
   readonly cni?: CniConflist;
   /** TOML appended to the configuration of containerd, or a drop-in of CRI-O's. */
   readonly runtimeConfig?: string;
@@ -90,10 +91,10 @@ export interface LabNode {
 export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const tools = await ensureTools();
   const version = options.runtime ?? "1.6";
-  const { disk = "directory" } = options;
+  const { disk = "directory", cgroup = defaultCgroup() } = options;
   const snapshotter = disk === "directory" ? snapshotterFor(tmpdir()) : "overlayfs";
   const { runtimeConfig: extraConfig = "" } = options;
-  const setup = await runtimeSetup(version, tools, { snapshotter, extraConfig });
+  const setup = await runtimeSetup(version, tools, { snapshotter, cgroup, extraConfig });
   // A failed cleanup of another process's node must not prevent a new one.
   sweepLeftovers();
   const dir = await createNodeDir();
@@ -104,7 +105,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     dir: dir.path,
     hostname,
     busybox: tools.busybox,
-    cgroups: planCgroups(cgroupName(dir)),
+    cgroups: planCgroups(cgroupName(dir), cgroup),
     visible: visible.filter((path) => path !== undefined),
   });
 

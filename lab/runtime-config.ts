@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { PAUSE_IMAGE } from "./pause-image.ts";
+import { RUNC_WRAPPER, tolerantRunc, WRAPPERS } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { ensureContainerd2, type Tools } from "./tools.ts";
 
@@ -17,17 +18,21 @@ const SNAPSHOTTERS_NOT_NEEDED = ["aufs", "btrfs", "zfs", "devmapper", "blockfile
 export async function containerdSetup(
   version: ContainerdVersion,
   tools: Tools,
-  { snapshotter, extraConfig = "" }: RuntimeOptions,
+  { snapshotter, cgroup, extraConfig = "" }: RuntimeOptions,
 ): Promise<RuntimeSetup> {
   const config = version === "1.6" ? version2Config(snapshotter) : version3Config(snapshotter);
   const debianDirs = [join(tools.root, "usr/bin"), join(tools.root, "usr/sbin")];
+  const wrappers = cgroup === "v2" ? [WRAPPERS] : [];
   return {
     name: "containerd",
-    binDirs: version === "1.6" ? debianDirs : [await containerd2Dir(version), ...debianDirs],
+    binDirs: [...wrappers, ...(version === "1.6" ? [] : [await containerd2Dir(version)]), ...debianDirs],
     command: ["containerd", "--config", CONTAINERD_CONFIG],
     socket: CONTAINERD_SOCKET,
     log: CONTAINERD_LOG,
-    files: { [CONTAINERD_CONFIG]: config + extraConfig },
+    files: {
+      [CONTAINERD_CONFIG]: config + extraConfig,
+      ...(cgroup === "v2" ? { [RUNC_WRAPPER]: tolerantRunc(tools.runc, { controllers: true }) } : {}),
+    },
     importImage: (archive) => ["ctr", "-n", "k8s.io", "images", "import", archive],
   };
 }

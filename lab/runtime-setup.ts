@@ -1,3 +1,4 @@
+import type { CgroupVersion } from "./cgroup.ts";
 import { crioSetup } from "./crio.ts";
 import { containerdSetup, type RuntimeVersion } from "./runtime-config.ts";
 import type { Tools } from "./tools.ts";
@@ -20,6 +21,7 @@ export interface RuntimeSetup {
 
 export interface RuntimeOptions {
   readonly snapshotter: "overlayfs" | "native";
+  readonly cgroup: CgroupVersion;
   /** TOML appended to the configuration of containerd, or a drop-in of CRI-O's. */
   readonly extraConfig?: string;
 }

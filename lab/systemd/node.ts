@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { WATCHING_LAUNCH_SCRIPT } from "../boot.ts";
 import { cacheDir } from "../cache.ts";
-import { planCgroups } from "../cgroup.ts";
+import { defaultCgroup, planCgroups } from "../cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE } from "../cni-config.ts";
 import type { CommandResult } from "../command.ts";
 import { importPauseImage } from "../image-import.ts";
@@ -118,6 +118,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     // Not overlayfs: the node's root is one, and no layer of an overlay may be on another.
     const setup = await containerdSetup(layout.containerd, tools, {
       snapshotter: "native",
+      cgroup: defaultCgroup(),
       extraConfig: layout.containerdConfig ?? "",
     });
     mkdirSync(path(dirname(DOWNLOADED)), { recursive: true });

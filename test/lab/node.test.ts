@@ -161,8 +161,11 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     process.kill(orphan.owner, "SIGKILL");
 
     await until("the node has died", 60_000, () => (identify(orphan.initPid) === undefined ? true : undefined));
-    sweepLeftovers();
-    expect(existsSync(orphan.dir)).toBe(false);
+    // The kernel closes a dying owner's pipe, which ends the node, before the owner itself counts as gone.
+    await until("the sweep has removed the node", 60_000, () => {
+      sweepLeftovers();
+      return existsSync(orphan.dir) ? undefined : true;
+    });
     expect(cgroupsOf(orphan.id)).toEqual([]);
   });
 });
