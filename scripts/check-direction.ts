@@ -23,10 +23,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   boot: ["durable", "heal", "plan", "diagnose", "classes", "node", "runtime", "host", "evidence"],
   report: ["heal", "plan", "diagnose", "classes", "logs", "node", "host", "evidence"],
   doctor: ["report", "evidence", "durable", "node", "kube", "host"],
+  bundle: ["node", "host"],
   agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
   fleet: ["report", "diagnose", "classes", "kube", "host", "evidence"],
   cli: [
     "guard",
+    "bundle",
     "agent",
     "fleet",
     "doctor",

@@ -69,7 +69,7 @@ export async function askYesNo(question: string, io: Io): Promise<"yes" | "no"> 
 }
 
 const STDIN = 0;
-const STDOUT = 1;
+export const STDOUT = 1;
 const STDERR = 2;
 
 /** The line width without a terminal, for log viewers. */
@@ -122,8 +122,8 @@ function withoutControls(text: string): string {
 const FULL_PIPE_PAUSE_MS = 5;
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
-export function writeAll(fd: number, text: string): void {
-  const bytes = Buffer.from(text);
+export function writeAll(fd: number, content: string | Uint8Array): void {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
   let offset = 0;
   while (offset < bytes.length) {
     try {

@@ -23,6 +23,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["history", async () => (await import("./history.ts")).historyCommand],
   ["undo", async () => (await import("./undo.ts")).undoCommand],
   ["quarantine", async () => (await import("./quarantine.ts")).quarantineCommand],
+  ["bundle", async () => (await import("./bundle.ts")).bundleCommand],
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
   ["config", async () => (await import("./config.ts")).configCommand],
   ["withdraw", async () => (await import("./withdraw.ts")).withdrawCommand],

@@ -19,6 +19,7 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
       ["unghost scan", "what is wrong on this node"],
       ["unghost scan shop/web-0", "one pod, with the evidence"],
       ["unghost scan -o json | jq -r '.findings[].class'", "for scripts"],
+      ["unghost scan --from node.tar.gz", "the scan in a bundle, on any machine"],
     ],
     exits: `0 healthy, 1 findings or failures, 2 unknown, ${USAGE}`,
   },
@@ -116,6 +117,16 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
       ["unghost quarantine prune ID --yes", "one entry, without a question"],
     ],
     exits: `0 done, 1 something could not be deleted, 2 cannot be read, 3 refused, ${USAGE}`,
+  },
+  bundle: {
+    group: "Review",
+    summary: "Write one archive of what a report needs, without secrets; unghost scan --from reads it",
+    examples: [
+      ["unghost bundle", "into a file here"],
+      ["unghost bundle - > node.tar.gz", "to standard output, for example from a pod"],
+      ["unghost scan --from node.tar.gz", "the same scan, on another machine"],
+    ],
+    exits: `0 written, 2 could not be written, ${USAGE}`,
   },
   doctor: {
     group: "Set up",

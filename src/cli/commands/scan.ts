@@ -4,6 +4,8 @@ import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import type { LiveRun } from "../../heal/state/run-lock.ts";
 import { mayBeLocked, stateDirLayout } from "../../heal/state/state-layout.ts";
+import type { Snapshot } from "../../node/types/snapshot.ts";
+import type { Plan } from "../../plan/plan.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
 import { buildReport } from "../../report/build.ts";
@@ -27,6 +29,7 @@ const scanFlags = {
   watch: onOff("Scan again every --interval until interrupted"),
   interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
   oneLine: onOff("One line of 80 characters, as node-problem-detector expects it; the rest goes to stderr"),
+  from: text("Read a bundle (unghost bundle) instead of this node", "FILE"),
   offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
   containerdRoot: text("With --offline: containerd's root directory (default: detected)", "DIR"),
   containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
@@ -50,14 +53,20 @@ const DEFAULT_INTERVAL = "5s";
 /** Reads the node, changes nothing. */
 async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false, ...others } = flags;
-  const settings = withClassIds(await resolveSettings(flags, io));
+  const { oneLine, watch, interval, namespace, all = false, noHeaders = false, quiet = false, from, ...others } = flags;
+  if (from !== undefined && watch === true) throw new SettingsError("--from reads a file: leave --watch out");
+  // Loaded on demand: a scan of a node needs none of it.
+  const saved = from === undefined ? undefined : (await import("../saved-scan.ts")).openSavedScan(from, flags);
+  const settings = withClassIds(saved?.settings ?? (await resolveSettings(flags, io)));
   const command = commandLine({ ...others, namespace, output: undefined, verbose: undefined }, targets, io.env);
   const shape: TableShape = { ...layout, all, noHeaders, quiet, command };
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const scan = async (): Promise<NodeReport> => await reportOn(settings, selection, io);
+  const scan = async (): Promise<NodeReport> => {
+    if (saved !== undefined) return await saved.report((observe) => scanned(settings, selection, observe), io);
+    return await onNode(() => scanned(settings, selection, () => observeNode(settings, io.env)), settings);
+  };
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
       ? showOneLine(report, { verbose }, on)
@@ -67,16 +76,30 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
-async function reportOn(settings: NodeSettings, selection: Selection | undefined, io: Io): Promise<NodeReport> {
-  const beforeScan = await runBeside(settings);
+export interface Scanned {
+  readonly report: NodeReport;
+  readonly plan: Plan;
+}
+
+async function scanned(
+  settings: NodeSettings,
+  selection: Selection | undefined,
+  observe: () => Promise<Snapshot>,
+): Promise<Scanned> {
   const selected = selecting(selection);
   const { snapshot, diagnosis, plan } = await scanNode({
-    observe: () => observeNode(settings, io.env),
+    observe,
     policy: () => ({ ...settings, allDead: false, cap: DEFAULT_CAP }),
     select: (whole) => withBlocking(selected(whole)),
   });
   const built = buildReport(snapshot, diagnosis);
-  const report = snapshot.cri.status === "read" ? withSelection(built, selection) : built;
+  return { report: snapshot.cri.status === "read" ? withSelection(built, selection) : built, plan };
+}
+
+/** With what else this node knows: earlier failures, and a heal beside this scan. */
+async function onNode(scan: () => Promise<Scanned>, settings: NodeSettings): Promise<NodeReport> {
+  const beforeScan = await runBeside(settings);
+  const { report, plan } = await scan();
   if (report.findings.length === 0) return report;
   const counted = await withFailures(report, settings);
   const found = (await import("../../report/plan.ts")).withPlan(counted, plan);

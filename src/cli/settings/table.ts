@@ -328,7 +328,7 @@ export const keeperFlags = hidingAllBut(KEEPER);
 /** For the command that reads each source, and diagnoses nothing. */
 export const sourceFlags = hidingAllBut([...KEEPER, "stateDir", "kubeconfig", "node", "noKube", "output"]);
 
-/** For the agent, which prints no report, and whose log has a level. */
+/** For the agent, which prints no report and whose log has a level, and for the bundle, which has one form. */
 export const agentNodeFlags = { ...nodeFlags, output: hidden(output), verbose: hidden(verbose) };
 
 /** Help lists what has an effect. The others are accepted, so that scripts can pass the same flags to each command. */
