@@ -19,6 +19,15 @@ export function podPresence(sandbox: Sandbox, view: NodeView): PodPresence {
   return isSettled(new Date(Number(createdAt / 1_000_000n)), view) ? "gone" : "known";
 }
 
+/** The true reason why neither API server nor kubelet answered for a pod. */
+export function whyUnasked({ snapshot: { kubernetes } }: Pick<NodeView, "snapshot">): string {
+  if (kubernetes.source !== "none")
+    return "kubelet and API server were not both read, which only together know every static pod";
+  if (kubernetes.unused === true) return "Kubernetes is not asked (--no-kube)";
+  if (kubernetes.error !== undefined) return `Kubernetes could not be asked: ${kubernetes.error}`;
+  return "this node has neither credentials for an API server nor kubelet's directories";
+}
+
 /** The final phase of a pod that Kubernetes will never start again, however its containers ended. */
 export function finishedPhase({ pod }: Sandbox, { snapshot }: NodeView): "Succeeded" | "Failed" | undefined {
   const { kubernetes } = snapshot;

@@ -29,7 +29,7 @@ export interface KubernetesPlaces extends ClusterPlaces {
 
 /** The pods of this node, from the API server, else from the kubelet and its directories. */
 export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
-  if (places.noKube) return { source: "none" };
+  if (places.noKube) return { source: "none", unused: true };
   const asking = askApi(places);
   const kubeletRoots = [await places.kubeletRoot];
   const dirs = readKubeletDirs({ root: places.root, kubeletRoots, podLogs: DEFAULT_POD_LOGS });

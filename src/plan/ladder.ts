@@ -28,6 +28,8 @@ export interface LadderCase {
   readonly outlastedMinAge: boolean;
   /** Whether Kubernetes has the pod; `unasked` without an API server and kubelet directories. */
   readonly pod: "known" | "gone" | "unasked";
+  /** Why it is `unasked`. */
+  readonly whyUnasked: string;
   /** Static and host-network pods of the control plane: never touched without proof from Kubernetes. */
   readonly controlPlane: boolean;
   readonly neverCreated: boolean;
@@ -116,7 +118,7 @@ function reasonToLeave(facts: LadderCase): Reason<KeepCode> | undefined {
   if (facts.controlPlane && facts.pod === "unasked")
     return reason(
       "control-plane-unproven",
-      "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it",
+      `a control-plane pod is touched only when Kubernetes or kubelet can be asked about it: ${facts.whyUnasked}`,
     );
   return facts.provenDead ? undefined : reason("not-proven-dead", "it is not proven dead");
 }
@@ -130,6 +132,6 @@ function reasonToRemove(facts: LadderCase): Reason<TreatCode> | undefined {
     return reason("attempt-reused", "after a clock step kubelet asks for its attempt number again");
   if (!facts.hasContainers) return reason("no-container", "it holds no container");
   if (facts.pod === "unasked" && !facts.kubeletAlive && facts.diedWithNode)
-    return reason("died-with-node", "it died with the node, and neither API server nor kubelet can be asked");
+    return reason("died-with-node", `it died with the node; no kubelet runs, and ${facts.whyUnasked}`);
   return undefined;
 }

@@ -5,7 +5,14 @@ import { hasIgnoreMark, isOptedOut, isRecovering } from "../evidence/candidates.
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
 import { type Finding, podOf, type Reason, reason, sandboxIdOf } from "../evidence/finding.ts";
 import { namesHeldInLogs } from "../evidence/locks.ts";
-import { isHeldInCluster, isKubeletAlive, isStatic, nodeHolds, podPresence } from "../evidence/pod-presence.ts";
+import {
+  isHeldInCluster,
+  isKubeletAlive,
+  isStatic,
+  nodeHolds,
+  podPresence,
+  whyUnasked,
+} from "../evidence/pod-presence.ts";
 import { runtimeReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
@@ -198,6 +205,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     kubeletFollows: policy.kubeletFollows === true,
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podPresence(sandbox, view),
+    whyUnasked: whyUnasked(view),
     controlPlane: isControlPlane(sandbox, about),
     neverCreated: wasNeverCreated(sandbox),
     holdsBlockedName: known.heldNames.has(sandbox.id),

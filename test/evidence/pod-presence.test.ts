@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { podPresence } from "../../src/evidence/pod-presence.ts";
+import { podPresence, whyUnasked } from "../../src/evidence/pod-presence.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { AT_ONCE, NOW, PATIENT, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 
@@ -12,4 +12,13 @@ test.each([
   const view = viewOf(snapshotOf({ sandboxes: [sandbox], pods: ["b"] }), policy);
 
   expect(podPresence(sandbox, view)).toBe(presence);
+});
+
+test.each([
+  [{ source: "none", unused: true }, "Kubernetes is not asked (--no-kube)"],
+  [{ source: "none", error: "connection refused" }, "Kubernetes could not be asked: connection refused"],
+  [{ source: "none" }, "this node has neither credentials for an API server nor kubelet's directories"],
+  [{ source: "kubelet", pods: [] }, "kubelet and API server were not both read"],
+] as const)("why Kubernetes was not asked: %j", (kubernetes, reason) => {
+  expect(whyUnasked({ snapshot: { ...snapshotOf({}), kubernetes } })).toContain(reason);
 });

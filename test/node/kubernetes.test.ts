@@ -47,7 +47,7 @@ describe("without the API", () => {
   });
 
   test("--no-kube uses no source", async () => {
-    expect(await readHere(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none" });
+    expect(await readHere(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none", unused: true });
   });
 });
 

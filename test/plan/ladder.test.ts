@@ -11,6 +11,7 @@ const DEAD: LadderCase = {
   kubeletFollows: false,
   outlastedMinAge: true,
   pod: "known",
+  whyUnasked: "nothing answers",
   controlPlane: false,
   neverCreated: false,
   holdsBlockedName: false,
@@ -36,7 +37,8 @@ const UNASKED = { pod: "unasked", kubeletAlive: false } as const;
 const SENTENCES: Readonly<Record<Code, string>> = {
   "opted-out": "it is opted out by unghost.dev/ignore",
   "not-proven-dead": "it is not proven dead",
-  "control-plane-unproven": "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it",
+  "control-plane-unproven":
+    "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it: nothing answers",
   "clock-in-doubt": DOUBT.text,
   "kept-on-purpose": "Kubernetes keeps it on purpose",
   "kubelet-recovering": "kubelet is alive and may be recovering it right now",
@@ -50,7 +52,7 @@ const SENTENCES: Readonly<Record<Code, string>> = {
   "holds-blocked-name": "an observed error names it as the holder of a blocked name",
   "attempt-reused": "after a clock step kubelet asks for its attempt number again",
   "no-container": "it holds no container",
-  "died-with-node": "it died with the node, and neither API server nor kubelet can be asked",
+  "died-with-node": "it died with the node; no kubelet runs, and nothing answers",
 };
 
 const ROWS: readonly Row[] = [

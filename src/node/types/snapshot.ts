@@ -137,7 +137,8 @@ export type Kubernetes =
     } & Partial<Pick<ClusterFacts, "nodeName" | "unattached" | "unattachedUnread" | "events">>)
   /** `error`: why the API did not answer; missing if there is none. */
   | { readonly source: "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
-  | { readonly source: "none"; readonly error?: string };
+  /** `unused`: not asked on purpose, by --no-kube. */
+  | { readonly source: "none"; readonly error?: string; readonly unused?: true };
 
 /** Labels and annotations in the cluster that make unghost skip objects. Pods have their own field. */
 export interface Holds {
