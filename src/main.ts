@@ -25,8 +25,12 @@ const { processIo } = await import("./cli/io.ts");
 // Exits at once: output is written synchronously, and open handles of a source or a child are not waited for.
 process.exit(await runCli(args, processIo()));
 
-/** `kubectl unghost scan` is `unghost fleet scan`; what completes it is asked for the words behind `fleet`. */
+/**
+ * `kubectl unghost scan` is `unghost fleet scan`; what completes it is asked for the words behind `fleet`. An error line
+ * means the same everywhere: explain needs no cluster.
+ */
 function asPlugin([first, ...rest]: readonly string[]): readonly string[] {
   if (first === undefined) return ["fleet"];
+  if (first === "explain") return [first, ...rest];
   return first === "__complete" ? [first, "fleet", ...rest] : ["fleet", first, ...rest];
 }

@@ -31,6 +31,8 @@ export interface ControlPlane {
   tryKubectl(args: readonly string[]): Promise<CommandResult>;
   /** A script of the cluster's administrator, who has kubectl and curl. */
   shell(script: string): Promise<string>;
+  /** The same for a script that may fail. */
+  tryShell(script: string, options?: ExecOptions): Promise<CommandResult>;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   helm(args: readonly string[], major?: HelmMajor): Promise<string>;
   /** With these credentials; returns the result. */
@@ -93,6 +95,7 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
   await Promise.all([etcd.start(), proxy.start()]);
   await startApiServer();
   await Promise.all([controllerManager.start(), scheduler.start()]);
+  const asAdmin = { env: { KUBECONFIG: ADMIN }, timeoutMs: KUBECTL_MS };
   return {
     get initPid() {
       return machine.initPid;
@@ -109,7 +112,8 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
     tryKubectl: (args) => machine.exec(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS }),
-    shell: (script) => machine.check(["sh", "-euc", script], { env: { KUBECONFIG: ADMIN }, timeoutMs: KUBECTL_MS }),
+    shell: (script) => machine.check(["sh", "-euc", script], asAdmin),
+    tryShell: (script, options = {}) => machine.exec(["sh", "-euc", script], { ...asAdmin, ...options }),
     helm: async (args, major) => {
       const helmProgram = await ensureHelm(major);
       return await machine.check([helmProgram, `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: HELM_MS });

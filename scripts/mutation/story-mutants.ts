@@ -677,4 +677,26 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     broken: "finished pods are not kept",
     edits: [{ file: "src/evidence/candidates.ts", from: "if (endedInOrder(about)) {", to: "if (false) {" }],
   },
+  {
+    story: "test/cluster/documented-commands.test.ts",
+    broken: "withdraw knows no administrator's kubeconfig",
+    edits: [
+      {
+        file: "src/cli/commands/withdraw.ts",
+        from: "const { kubeconfig = ofAdministrator(io), hostRoot }",
+        to: "const { kubeconfig, hostRoot }",
+      },
+    ],
+  },
+  {
+    story: "test/systemd/documented-commands.test.ts",
+    broken: "a dry run of install fails",
+    edits: [
+      {
+        file: "src/cli/commands/install.ts",
+        from: "if (options.dryRun) return ExitCode.ok;",
+        to: "if (options.dryRun) return ExitCode.findings;",
+      },
+    ],
+  },
 ];

@@ -25,9 +25,11 @@ test("the executable under the name kubectl-unghost is kubectl's plugin, and com
 
   const scanned = await run(["kubectl-unghost", "scan", `--kubeconfig=${rig.kubeconfig}`, "-o", "name"], options);
   const completed = await run([resolve("deploy/kubectl/kubectl_complete-unghost"), "sc"], options);
+  const explained = await run(["kubectl-unghost", "explain", 'name "a_b_c_0" is reserved for "1"'], options);
   const version = await run(["kubectl-unghost", "--version"], options);
 
   expect(scanned).toMatchObject({ code: 0, stdout: "node/n1\n" });
   expect(completed).toMatchObject({ code: 0, stdout: "scan\n:4\n" });
+  expect(explained).toMatchObject({ code: 0, stdout: expect.stringContaining("reserved") });
   expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

@@ -19,9 +19,14 @@ export const withdrawCommand = defineCommand({ flags: withdrawFlags, run: runWit
 const REQUESTS_MS = 60_000;
 const WAIT_MS = 120_000;
 
+/** As kubectl: this command runs where an administrator works, not as a part of a node. */
+function ofAdministrator({ env }: Pick<Io, "env">): string | undefined {
+  return env["KUBECONFIG"]?.split(":").find((path) => path !== "");
+}
+
 /** For uninstalling a chart or a manifest: agents cannot know whether they are stopped permanently. */
 async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
-  const { kubeconfig, hostRoot } = await resolveSettings(flags, io);
+  const { kubeconfig = ofAdministrator(io), hostRoot } = await resolveSettings(flags, io);
   const openCluster = clusterOpener({ root: hostRoot, kubeconfig, env: io.env });
   try {
     const done = await withApi(openCluster, WAIT_MS + REQUESTS_MS, (api) =>
