@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
 PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
-	src/evidence/pending.ts src/host/text.ts src/report/pending.ts src/report/words.ts
+	src/evidence/pending.ts src/host/text.ts src/report/node-state.ts src/report/pending.ts src/report/words.ts
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { classById } from "../classes/index.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import type { DiagnosisPolicy } from "../evidence/view.ts";
+import { earlierFailures } from "../heal/journal/earlier-failures.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
 import { run } from "../heal/pipeline.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/proof/fresh-facts.ts";
@@ -117,6 +118,14 @@ export async function runAgent(options: AgentOptions): Promise<void> {
         interruption: options.interruption,
       }),
     gate: (actions) => cluster.gate(actions),
+    failures: async () => {
+      try {
+        return await earlierFailures(session.stateDir, session.uid);
+      } catch (thrown) {
+        log.warn({ reason: describeError(thrown) }, "reading the journal failed");
+        return new Map();
+      }
+    },
     ownPodUid: env["POD_UID"],
     onDue: (atMs) => pace.dueAt(atMs),
     onLost: (error) => log.error({ reason: describeError(error) }, "healing ended unexpectedly"),

@@ -4,7 +4,7 @@ import { readStateDocument } from "../heal/state/state-dir.ts";
 import { valueOr } from "../host/source.ts";
 import { readBoot } from "../node/process-table.ts";
 import { EARLIEST_PLAUSIBLE } from "../plan/policy.ts";
-import { AttemptBook, type Ledger, type LedgerEntry, MAX_ATTEMPTS } from "./policy/attempts.ts";
+import { AttemptBook, type Ledger, type LedgerEntry, MAX_ATTEMPTS, type Outlook } from "./policy/attempts.ts";
 import { keepFile, type StatePlace, writeStateFile } from "./state/kept-file.ts";
 
 /** Enough for about a thousand subjects with one attempt. The oldest are dropped if that is not enough. */
@@ -37,6 +37,9 @@ const AttemptsFile = v.object({
     v.object({
       finding: v.string(),
       class: v.string(),
+      /** When it is tried again; only for readers. */
+      nextTryAt: v.optional(v.string()),
+      givenUp: v.optional(v.boolean()),
       attempts: v.pipe(
         v.array(
           v.object({
@@ -75,7 +78,7 @@ export function openAttempts(options: AttemptsOptions) {
     write: () =>
       writeStateFile(options, "attempts.json", "attempts", () => {
         const nowMs = performance.now();
-        return documentOf(book.ifEndedNow(nowMs), stamp(), nowMs);
+        return documentOf({ ledger: book.ifEndedNow(nowMs), outlook: book.outlook, nowMs }, stamp());
       }),
     onProblem: (problem) => onProblem(problem, "write"),
   });
@@ -101,19 +104,30 @@ function readAttempts(stateDir: string, now: Stamp, nowMs: number) {
   return { ledger: new Map(entries) };
 }
 
-function documentOf(ledger: Ledger, written: Stamp, nowMs: number): string {
+interface Kept {
+  readonly ledger: Ledger;
+  readonly outlook: Outlook;
+  readonly nowMs: number;
+}
+
+function documentOf(kept: Kept, written: Stamp): string {
   const head = `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":${JSON.stringify(written)},"subjects":[\n`;
   const tail = "\n]}\n";
-  return `${head}${newestWithin(MAX_BYTES - head.length - tail.length, ledger, nowMs).join(",\n")}${tail}`;
+  return `${head}${newestWithin(MAX_BYTES - head.length - tail.length, kept).join(",\n")}${tail}`;
 }
 
 /** Oldest first, as in the ledger. */
-function newestWithin(bytes: number, ledger: Ledger, nowMs: number): readonly string[] {
+function newestWithin(bytes: number, { ledger, outlook, nowMs }: Kept): readonly string[] {
   const lines: string[] = [];
   let left = bytes;
   for (const [finding, { class: classId, attempts }] of [...ledger].toReversed()) {
     const kept = attempts.map(({ atMs, ...rest }) => ({ ...rest, secondsBefore: Math.max(0, nowMs - atMs) / 1000 }));
-    const line = JSON.stringify({ finding, class: classId, attempts: kept } satisfies KeptSubject);
+    const line = JSON.stringify({
+      finding,
+      class: classId,
+      ...outlook.get(finding),
+      attempts: kept,
+    } satisfies KeptSubject);
     left -= Buffer.byteLength(line) + 2;
     if (left < 0) break;
     lines.push(line);

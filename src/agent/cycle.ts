@@ -1,16 +1,17 @@
 import { reason } from "../evidence/finding.ts";
+import type { FailuresByFinding } from "../heal/journal/earlier-failures.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { Outcome } from "../heal/state/outcome.ts";
 import { describeError } from "../host/source.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
-import { buildReport } from "../report/build.ts";
+import { buildReport, withFailedHeals } from "../report/build.ts";
 import { withPlan } from "../report/plan.ts";
 import { countsOf, GrowthMeter } from "./counts.ts";
 import type { FleetAnswer } from "./limits/gate.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
-import type { AttemptBook } from "./policy/attempts.ts";
+import type { AttemptBook, Outlook } from "./policy/attempts.ts";
 import {
   type ClockReading,
   clusterPause,
@@ -19,7 +20,7 @@ import {
   runnablePlan,
   standsOf,
 } from "./policy/decisions.ts";
-import type { PauseReason } from "./state/state.ts";
+import { type AgentState, type PauseReason, retriesOf } from "./state/state.ts";
 import type { Store } from "./state/store.ts";
 import {
   afterBegin,
@@ -49,6 +50,8 @@ interface CycleTools {
   readonly ownPodUid: string | undefined;
   /** Something becomes due at this time, by performance.now(). */
   readonly onDue: (atMs: number) => void;
+  /** Failed heals in the journal of this node. */
+  readonly failures: () => Promise<FailuresByFinding>;
   /** A heal ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
 }
@@ -74,9 +77,10 @@ export function openCycle(tools: CycleTools) {
   /** One scan, which starts a heal if one is allowed. */
   async function run(): Promise<void> {
     const seen = await tools.scan();
+    const failures = await failuresOf(seen);
     // This scan started before the one that verified a heal: its findings may have been healed since.
     if (seen.startedAtMs < newestMs) return;
-    absorb(seen);
+    absorb(seen, failures);
     if (healing !== undefined || !settle(seen)) return;
     healing = heal(seen)
       .catch(tools.onLost)
@@ -85,10 +89,16 @@ export function openCycle(tools: CycleTools) {
       });
   }
 
-  function absorb(seen: Planned): void {
+  /** Read only where something was found. */
+  async function failuresOf({ diagnosis }: Planned): Promise<FailuresByFinding> {
+    return diagnosis.findings.length === 0 ? new Map() : await tools.failures();
+  }
+
+  function absorb(seen: Planned, failures: FailuresByFinding): void {
     newestMs = Math.max(newestMs, seen.startedAtMs);
     const { sightings } = store.state();
-    const report = withOwnHealing(withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan), sightings);
+    const planned = withPlan(buildReport(seen.snapshot, seen.diagnosis), seen.plan);
+    const report = withOwnHealing(withFailedHeals(planned, failures), sightings);
     const counts = countsOf(seen);
     const now = readClocks();
     apply(store, afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds: seen.seconds, now }));
@@ -112,7 +122,8 @@ export function openCycle(tools: CycleTools) {
     const clusterReason = clusterPause(planned.diagnosis.view);
     const pauseReason = clusterReason ?? ownPause?.reason;
     apply(store, afterPause(store.state(), pauseReason));
-    apply(store, afterDeciding(store.state(), standsOf(decided, pauseReason)));
+    apply(store, afterDeciding(store.state(), standsOf(decided, pauseReason), readClocks()));
+    attempts.foresee(outlook(store.state()));
     if (decided.dueAtMs !== undefined) tools.onDue(decided.dueAtMs);
     if (ownPause !== undefined) tools.onDue(ownPause.untilMs);
     return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
@@ -166,8 +177,9 @@ export function openCycle(tools: CycleTools) {
         pause({ reason: kind ?? "guard", message: `${message} ${next}` }, RETRY_MS[kind ?? "other"], seen);
         return seen;
       }
+      const failures = await failuresOf(healed.value);
       record(healed.value.results);
-      absorb(healed.value);
+      absorb(healed.value, failures);
       settle(healed.value);
       return healed.value;
     } catch (thrown) {
@@ -193,6 +205,14 @@ export function openCycle(tools: CycleTools) {
       await healing;
     },
   };
+}
+
+/** When each finding that failed is tried again, for the command line. */
+function outlook({ sightings }: AgentState): Outlook {
+  const failed = sightings.map((sighting) => ({ id: sighting.finding.id, ...retriesOf(sighting) }));
+  return new Map(
+    failed.flatMap(({ id, nextTryAt, givenUp }) => (nextTryAt === undefined ? [] : [[id, { nextTryAt, givenUp }]])),
+  );
 }
 
 /** When the next pending entry becomes a finding without a change. Overdue ones wait for more evidence. */

@@ -124,13 +124,14 @@ function verdictChange(before: NodeReport | undefined, report: NodeReport): read
 }
 
 /** Each finding's new standing. Only changes are published: an unchanged wait is not repeated at every scan. */
-export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Stand>): Change {
+export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Stand>, now: ClockReading): Change {
   const events: AgentEvent[] = [];
   const sightings = state.sightings.map((before) => {
     const stand = stands.get(before.finding.id);
     if (stand === undefined) return before;
-    const { standing, attempts, refusal } = stand;
-    const sighting = { ...before, standing, attempts };
+    const { standing, attempts, refusal, nextTryMs } = stand;
+    const nextTryAt = nextTryMs === undefined ? undefined : steadyTime(before.nextTryAt, nextTryMs, now);
+    const sighting = { ...before, standing, attempts, nextTryAt };
     if (isSameStanding(before, stand)) return sighting;
     if (standing.kind === "given-up") events.push({ kind: "given-up", sighting });
     else if (refusal !== undefined && "message" in standing)
@@ -138,6 +139,15 @@ export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Sta
     return sighting;
   });
   return counted({ ...state, sightings }, events);
+}
+
+/** Clocks drift against each other: the same moment stays the same text, which conditions and events repeat. */
+const SAME_MOMENT_MS = 5000;
+
+function steadyTime(earlier: Date | undefined, atMs: number, now: ClockReading): Date {
+  const at = now.wallClock.getTime() + atMs - now.ms;
+  if (earlier !== undefined && Math.abs(earlier.getTime() - at) < SAME_MOMENT_MS) return earlier;
+  return new Date(Math.ceil(at / 1000) * 1000);
 }
 
 /** Healing is paused for a reason outside the findings; undefined ends the pause. */

@@ -4,9 +4,10 @@ import { resolveOnHost } from "../host/paths.ts";
 import { fileBytes } from "../host/safe-fs.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan } from "../plan/plan.ts";
+import { withFailedHeals } from "../report/build.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { withPlan } from "../report/plan.ts";
-import { withFailedHeals } from "./earlier-failures.ts";
+
 import type { Io } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { givenOutside, type NodeKey, type NodeSettings, nodeSettings } from "./settings/read.ts";

@@ -6,6 +6,7 @@ import { endWasLost } from "../evidence/ending.ts";
 import { type Finding, reason } from "../evidence/finding.ts";
 import { STEPS, type StepKind, type StepOf } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
+import type { FailuresByFinding } from "../heal/journal/earlier-failures.ts";
 import type { Healing } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import { type Source, valueOr } from "../host/source.ts";
@@ -51,6 +52,12 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     advice: diagnosis.advice,
     notKnown: diagnosis.notKnown?.length ? diagnosis.notKnown : undefined,
   };
+}
+
+/** The report with how often healing each finding has failed, and what follows. */
+export function withFailedHeals(report: NodeReport, failures: FailuresByFinding): NodeReport {
+  if (failures.size === 0) return report;
+  return { ...report, findings: report.findings.map((one) => ({ ...one, failedHeals: failures.get(one.id) })) };
 }
 
 /** A finding in the report's format, without the fields that only the plan needs. */

@@ -82,7 +82,17 @@ const FindingSchema = v.object({
   sinceSource: v.optional(v.picklist(SINCE_SOURCES)),
   blockedAddresses: v.optional(v.number()),
   /** Runs that failed to heal it, by the journal of this node. */
-  failedHeals: v.optional(v.object({ times: v.number(), lastAt: v.string(), reason: v.optional(v.string()) })),
+  failedHeals: v.optional(
+    v.object({
+      times: v.number(),
+      lastAt: v.string(),
+      reason: v.optional(v.string()),
+      /** When the agent of this node tries again. */
+      nextTryAt: v.optional(v.string()),
+      /** The agent's budget of tries is spent. */
+      givenUp: v.optional(v.boolean()),
+    }),
+  ),
   /**
    * What `unghost heal` would run now, by the same planner, and why; without steps it skips the finding. With -v or
    * targets.

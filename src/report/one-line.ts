@@ -1,7 +1,7 @@
 import { isFailing } from "../evidence/pending.ts";
 import { printable } from "../host/text.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { count } from "./words.ts";
+import { count, countByKind } from "./words.ts";
 
 /** node-problem-detector truncates a plugin's message after this many bytes. */
 const MAX_BYTES = 80;
@@ -34,7 +34,7 @@ function ghosts(findings: readonly ReportedFinding[]): string {
   const byClass = [...Map.groupBy(findings, (finding) => finding.class)]
     .map(([id, group]) => ({ id, number: group.length }))
     .toSorted((one, other) => other.number - one.number);
-  const head = count(findings.length, "ghost");
+  const head = countByKind(findings);
   const line = firstThatFits(
     shorterAndShorter(byClass.map(({ id, number }) => `${number} ${id}`)).map((classes) => `${head}: ${classes}`),
   );

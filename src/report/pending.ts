@@ -1,6 +1,7 @@
 import { isFailing, type Pending, type PodCreation, type WaitsFor } from "../evidence/pending.ts";
 import { durationInWords, printable } from "../host/text.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
+import { CANNOT_CREATE } from "./node-state.ts";
 
 type ReportedCreation = NonNullable<NodeReport["podCreation"]>;
 
@@ -66,6 +67,12 @@ export function pendingKey({ reason, pod, sandboxId }: ReportedPending): string 
 
 export function podWords(pod: ReportedPending["pod"]): string {
   return pod === undefined ? "" : `${pod.namespace}/${pod.name}`;
+}
+
+/** Sandboxes that are kept on purpose: not pending, and not just being created, which is no NotReady sandbox yet. */
+export function keptOnPurpose({ kept, pending = [] }: Pick<NodeReport, "kept" | "pending">): NodeReport["kept"] {
+  const listed = new Set(pending.map(({ sandboxId }) => sandboxId));
+  return kept.filter(({ sandboxId, code }) => !listed.has(sandboxId) && code !== "creation-in-flight");
 }
 
 const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
@@ -153,5 +160,5 @@ export function creationWords({ able, lastFailure, lastSuccess, blockedPods }: R
   const waiting = blockedPods.length === 0 ? "" : `; waiting: ${names}${more}`;
   const success = lastSuccess === undefined ? "" : `; last success ${lastSuccess.at}`;
   const failure = lastFailure === undefined ? "" : `; last failure (${lastFailure.code}): ${lastFailure.message}`;
-  return printable(`this node cannot create pods${waiting}${success}${failure}`);
+  return printable(`${CANNOT_CREATE}${waiting}${success}${failure}`);
 }

@@ -11,12 +11,12 @@ import {
   renderWide,
 } from "./findings-table.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
+import { creationHeading, foundState, foundWords, NODE_STATE_HEADINGS, retryWord, retryWords } from "./node-state.ts";
 import { shortened } from "./output.ts";
-import { commonCause, countBlocked, creationWords, pendingLine } from "./pending.ts";
+import { commonCause, countBlocked, creationWords, keptOnPurpose, pendingLine } from "./pending.ts";
 import {
   type CommandLine,
   count,
-  countByKind,
   fullStop,
   inLines,
   type Paint,
@@ -49,7 +49,7 @@ const HEAL = { heading: "HEAL", of: healWord };
 
 /** `left`: heal would leave it alone now. */
 function healWord({ treatment, failedHeals, plan }: ReportedFinding): string {
-  if (failedHeals !== undefined) return `failed ${failedHeals.times}×`;
+  if (failedHeals !== undefined) return retryWord(failedHeals);
   const isLeft = plan !== undefined && plan.steps.length === 0 && plan.code !== "needs-consent";
   if (isLeft) return "left";
   return treatment.automatic ? "auto" : "manual";
@@ -65,6 +65,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
     ...rows(report, isGrouped, ink, options),
   ];
   if (!verbose) {
+    body.push(...failedLines(report, columns));
     body.push(...pendingLines(report, options));
     if (report.problems.length > 0) body.push(renderProblems(report.problems, options));
     body.push(...notKnownLines(report, columns));
@@ -183,12 +184,6 @@ const SHORT: Readonly<Record<KeptCode, string>> = {
 
 const isCode = (code: string): code is KeptCode => Object.hasOwn(SHORT, code);
 
-/** Sandboxes that are kept on purpose and not listed as pending. */
-export function keptOnPurpose({ kept, pending = [] }: NodeReport): NodeReport["kept"] {
-  const listed = new Set(pending.map(({ sandboxId }) => sandboxId));
-  return kept.filter(({ sandboxId }) => !listed.has(sandboxId));
-}
-
 /** `4 kept on purpose (3 finished pod, 1 opted out).` */
 export function keptLine(report: NodeReport): string | undefined {
   const kept = keptOnPurpose(report);
@@ -207,9 +202,11 @@ function headLines(report: NodeReport, ink: Paint, columns: number): string {
   const verdict = joinedParts(verdictParts(report, ink, columns), columns);
   const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
   if (creation === undefined) return verdict;
-  const heading = report.sandboxes.ready > 0 ? "NO NEW PODS START" : "NO PODS START";
+  const heading = creationHeading(report)?.toUpperCase() ?? "";
   return `${wrap(`${ink.red(heading)}  ${creation}`, columns, "  ")}\n${verdict}`;
 }
+
+const VERDICT_COLOURS = { healthy: "green", degraded: "yellow", ghosts: "red", unknown: "yellow" } as const;
 
 /** On a narrower screen the sources are shown only with -v: the lines are needed for findings. */
 const ROOM_FOR_SOURCES = 60;
@@ -221,20 +218,17 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   const sandboxes = total === 0 ? "no sandboxes" : `${count(total, "sandbox", "sandboxes")}, ${ready} ready`;
   const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
   const checked = reachable ? [podsChecked(report)] : [];
-  const failures = (report.pending ?? []).filter(isFailing).length;
   const blocked = countBlocked(report);
-  const parts = {
-    healthy: [`${ink.green("HEALTHY")}  no ghosts on ${node}`, sandboxes],
-    degraded: [
-      `${ink.yellow("DEGRADED")}  no ghosts on ${node}, but ${failures === 0 ? "the node starts no pods" : `${count(failures, "failure")} reported`}`,
-      sandboxes,
-    ],
-    ghosts: [
-      `${ink.red("GHOSTS")}  ${countByKind(report.findings)} on ${node}`,
-      ...(blocked === 0 ? [] : [`${count(blocked, "pod")} blocked`]),
-    ],
-    unknown: [`${ink.yellow("UNKNOWN")}  could not determine whether there are ghosts on ${node}`],
-  }[report.verdict];
+  const heading = ink[VERDICT_COLOURS[report.verdict]](NODE_STATE_HEADINGS[foundState(report)].toUpperCase());
+  const parts = [
+    `${heading}  ${foundWords(report, node)}`,
+    ...{
+      healthy: [sandboxes],
+      degraded: [sandboxes],
+      ghosts: blocked === 0 ? [] : [`${count(blocked, "pod")} blocked`],
+      unknown: [],
+    }[report.verdict],
+  ];
   const sources = columns < ROOM_FOR_SOURCES && reachable ? [] : [runtime, ...checked];
   return [...parts, ...sources];
 }
@@ -314,6 +308,25 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   return `${lines.join("\n")}\n`;
 }
 
+/** What earlier tries came to, and what follows; once for each cause. */
+function failedLines({ findings }: NodeReport, columns: number): readonly string[] {
+  const failed = findings.flatMap((finding) =>
+    finding.failedHeals === undefined ? [] : [{ finding, ...finding.failedHeals }],
+  );
+  const byCause = Map.groupBy(failed, (one) => `${retryWords(one)} ${withoutIds(one.reason ?? "")}`);
+  return [...byCause.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const reason = first.reason === undefined ? "" : `: ${printable(first.reason)}`;
+    const words = `${namesOf(group.map(({ finding }) => nameOf(finding)))} ${retryWords(first)}${reason}`;
+    return [shortened(words, columns, "start")];
+  });
+}
+
+function namesOf(names: readonly string[]): string {
+  return names.slice(0, MAX_NAMES).join(", ") + (names.length > MAX_NAMES ? ", …" : "");
+}
+
 /** What is left, once for each cause: ids in an error differ from one sandbox to the next. */
 function causesOf({ actions = [], findings, remaining = [] }: NodeReport, { columns }: TextOptions): readonly string[] {
   const left = remaining.map((id) => {
@@ -324,7 +337,7 @@ function causesOf({ actions = [], findings, remaining = [] }: NodeReport, { colu
   return [...byCause].flatMap(([, [first, ...more]]) => {
     if (first === undefined) return [];
     const named = [first, ...more].map(({ id, found }) => (found === undefined ? id : nameOf(found)));
-    const shown = named.slice(0, MAX_NAMES).join(", ") + (named.length > MAX_NAMES ? ", …" : "");
+    const shown = namesOf(named);
     const many = more.length === 0 ? "" : `${named.length} findings: `;
     const { times = 0 } = first.found?.failedHeals ?? {};
     const tries = times > 1 ? ` (failed ${times} times)` : "";

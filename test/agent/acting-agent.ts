@@ -7,6 +7,7 @@ import type { AgentEvent, AgentState } from "../../src/agent/state/state.ts";
 import { openStore } from "../../src/agent/state/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { DiagnosisPolicy } from "../../src/evidence/view.ts";
+import type { FailuresByFinding } from "../../src/heal/journal/earlier-failures.ts";
 import type { Healing } from "../../src/heal/pipeline.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/run-action.ts";
 import { type Outcome, ok } from "../../src/heal/state/outcome.ts";
@@ -34,6 +35,8 @@ export interface ActingAgent {
   planned: number;
   readonly due: number[];
   readonly lost: unknown[];
+  /** Failed heals in the journal. */
+  failures: FailuresByFinding;
   readonly events: AgentEvent[];
   state(): AgentState;
   /** One scan, and the heal that it may start. */
@@ -59,6 +62,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     planned: 0,
     due: [],
     lost: [],
+    failures: new Map(),
     events: [],
   };
   store.onEvent((event) => agent.events.push(event));
@@ -79,6 +83,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
         },
       }),
     heal: (shown, order) => agent.heal(shown, order),
+    failures: async () => agent.failures,
     gate: (actions) => agent.gate(actions),
     ownPodUid: options.ownPodUid,
     onDue: (atMs) => agent.due.push(atMs),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
+import { withOutlook } from "../../src/cli/earlier-failures.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import { fill, makeSparse, tempDir } from "../node/temp-dir.ts";
 import { actionOn, CLASS } from "./planned-action.ts";
@@ -55,6 +56,20 @@ async function afterOneAttempt(): Promise<string> {
 }
 
 describe("attempts file", () => {
+  test("has when a finding is tried again, for the command line", async () => {
+    const stateDir = await afterOneAttempt();
+    const again = open(stateDir);
+    const outlook = { nextTryAt: "2026-03-01T12:30:00Z", givenUp: true };
+    again.book.foresee(new Map([[`${CLASS}/a`, outlook]]));
+    await again.close();
+
+    const failures = new Map([[`${CLASS}/a`, { times: 2, lastAt: "2026-03-01T11:59:00Z" }]]);
+    const seenAt = (now: string) => withOutlook(failures, stateDir, now).get(`${CLASS}/a`);
+
+    expect(seenAt("2026-03-01T12:00:00Z")).toMatchObject({ times: 2, ...outlook });
+    expect(seenAt("2026-03-01T12:31:00Z")).toEqual({ times: 2, lastAt: "2026-03-01T11:59:00Z" });
+  });
+
   test("attempts are known to the next process", async () => {
     const stateDir = await afterOneAttempt();
 

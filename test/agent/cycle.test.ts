@@ -56,6 +56,24 @@ describe("one cycle", () => {
     expect(standing(agent)).toBe("waiting");
   });
 
+  test("knows how often a finding failed, and when it is tried again, for as long as it waits", async () => {
+    const attempts = new AttemptBook();
+    const agent = actingAgent({ attempts });
+    agent.heal = (shown, order) => healing(agent, shown, order, "failed", () => WITH_GHOST);
+    agent.node = WITH_GHOST;
+    agent.failures = new Map([[GHOST, { times: 2, lastAt: "2026-03-01T12:00:00Z", reason: "refused" }]]);
+
+    await agent.round();
+    const [first] = agent.state().sightings;
+    await agent.round();
+    const [second] = agent.state().sightings;
+
+    expect(first?.finding.failedHeals).toMatchObject({ times: 2, reason: "refused" });
+    expect(first?.nextTryAt?.getTime()).toBeGreaterThan(Date.now());
+    expect(second?.nextTryAt).toEqual(first?.nextTryAt);
+    expect(attempts.outlook.get(GHOST)?.nextTryAt).toBe(first?.nextTryAt?.toISOString().replace(".000Z", "Z"));
+  });
+
   test("shows with a finding that waits what will be done", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });

@@ -9,6 +9,7 @@ function found(classId: string, podName?: string): ReportedFinding {
   return {
     id: `${classId}/${podName}`,
     class: classId,
+    kind: "ghost",
     severity: "critical",
     subject: { type: "sandbox", ...(podName === undefined ? {} : { pod: podOf(podName) }) },
     summary: "",

@@ -93,6 +93,6 @@ describe("a degraded node", () => {
   test("has a bad status page", () => {
     const state = readState(stateJson(freshState({ scan: scanOf({ report: DEGRADED }) })));
 
-    expect(pageVerdict(state)).toMatchObject({ tone: "bad", headline: "No pods start" });
+    expect(pageVerdict(state)).toMatchObject({ tone: "bad", headline: "No new pods start" });
   });
 });

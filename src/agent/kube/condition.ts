@@ -1,9 +1,10 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
 import type { NodeReport, ReportedFinding, ReportedPending } from "../../report/node-report.ts";
+import { CANNOT_CREATE, retryWords, stateOfFindings } from "../../report/node-state.ts";
 import { lastingFailures, podWords } from "../../report/pending.ts";
-import { count } from "../../report/words.ts";
-import type { AgentState, ScanState, Sighting } from "../state/state.ts";
+import { countByKind } from "../../report/words.ts";
+import { type AgentState, retriesOf, type ScanState, type Sighting } from "../state/state.ts";
 
 /** The time format of conditions and events: whole seconds. */
 export function apiTime(date: Date): string {
@@ -22,6 +23,7 @@ export interface Condition {
 export type ConditionReason =
   | "NoGhostSandboxes"
   | "GhostSandboxesPresent"
+  | "LeaksPresent"
   | "PodsBlocked"
   | "GhostHealFailed"
   | "GhostHealRefused"
@@ -63,14 +65,19 @@ function badReason({ breaker, pauseReason, sightings }: AgentState): ConditionRe
   if (pauseReason?.reason === "paused") return "HealingPaused";
   // Only waits for other nodes: it is about to be healed.
   if (pauseReason !== undefined && pauseReason.reason !== "slots") return "GhostHealRefused";
-  return sightings.some(isGivenUp) ? "GhostHealFailed" : "GhostSandboxesPresent";
+  if (sightings.some(isGivenUp)) return "GhostHealFailed";
+  return stateOfFindings(sightings.map(({ finding }) => finding)) === "leaks"
+    ? "LeaksPresent"
+    : "GhostSandboxesPresent";
 }
 
 function badMessage(state: AgentState): string {
   const { sightings } = state;
   const parts = [
-    `${count(sightings.length, "ghost")}: ${byClass(sightings)}`,
+    creationSentence(state.scan?.report),
+    `${countByKind(sightings.map(({ finding }) => finding))}: ${byClass(sightings)}`,
     worst(sightings),
+    failedWords(sightings),
     givenUpWords(sightings),
     pausedWords(state),
     pendingWords(state.scan?.report),
@@ -78,21 +85,26 @@ function badMessage(state: AgentState): string {
   return parts.filter((part) => part !== undefined).join("; ");
 }
 
+function creationSentence(report: NodeReport | undefined): string | undefined {
+  return report?.podCreation?.able === "no" ? `T${CANNOT_CREATE.slice(1)}` : undefined;
+}
+
 const MAX_PODS = 3;
 
 /** What fails and for which pods; without ages, which would change it with every scan. */
-export function degradedMessage({ pending = [], podCreation }: NodeReport): string {
+export function degradedMessage(report: NodeReport): string {
+  const { pending = [] } = report;
   const failing = pending.filter(isFailing);
   const pods = [...new Set(failing.flatMap(({ pod }) => pod ?? []).map(podWords))];
   const more = pods.length > MAX_PODS ? ` and ${pods.length - MAX_PODS} more` : "";
   const [last] = failing.flatMap(({ reported }) => reported);
   const parts = [
-    ...(podCreation?.able === "no" ? ["This node cannot create pods"] : []),
+    creationSentence(report),
     byReason(failing),
-    ...(pods.length === 0 ? [] : [`blocked: ${pods.toSorted().slice(0, MAX_PODS).join(", ")}${more}`]),
-    ...(last === undefined ? [] : [`reported: ${last.code}`]),
+    pods.length === 0 ? undefined : `blocked: ${pods.toSorted().slice(0, MAX_PODS).join(", ")}${more}`,
+    last === undefined ? undefined : `reported: ${last.code}`,
   ];
-  return parts.join("; ");
+  return parts.filter((part) => part !== undefined).join("; ");
 }
 
 function pendingWords(report: NodeReport | undefined): string | undefined {
@@ -143,7 +155,16 @@ function worst(sightings: readonly Sighting[]): string | undefined {
 function givenUpWords(sightings: readonly Sighting[]): string | undefined {
   const [first, ...others] = sightings.filter(isGivenUp);
   if (first === undefined || first.standing.kind !== "given-up") return undefined;
-  return `${others.length + 1} given up, ${first.standing.next}`;
+  const { times, nextTryAt } = retriesOf(first);
+  const tries = retryWords({ times, nextTryAt });
+  return `${others.length + 1} given up${tries === undefined ? "" : ` (${tries})`}, ${first.standing.next}`;
+}
+
+/** The one that is tried again first. */
+function failedWords(sightings: readonly Sighting[]): string | undefined {
+  const failed = sightings.filter((one) => !isGivenUp(one)).flatMap((one) => retryWords(retriesOf(one)) ?? []);
+  const [first, ...others] = failed.toSorted();
+  return first === undefined ? undefined : `${first}${others.length === 0 ? "" : ` (and ${others.length} more)`}`;
 }
 
 function isGivenUp({ standing }: Sighting): boolean {

@@ -1,9 +1,10 @@
 import { classById } from "../../classes/index.ts";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import { printable } from "../../host/text.ts";
+import { retryWords } from "../../report/node-state.ts";
 import { podWords } from "../../report/pending.ts";
-import { count, fullStop, sentence } from "../../report/words.ts";
-import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state/state.ts";
+import { countByKind, fullStop, sentence } from "../../report/words.ts";
+import { type AgentEvent, type HealRecord, type RefusalReason, retriesOf, type Sighting } from "../state/state.ts";
 import { apiTime, byClass, degradedMessage } from "./condition.ts";
 
 type EventReason = keyof typeof WORDS;
@@ -35,11 +36,15 @@ export function publishedChange(event: AgentEvent): PublishedChange | undefined 
     case "healed":
       return ofRecord("GhostHealed", event.record);
     case "heal-failed":
-      return ofRecord("GhostHealFailed", event.record);
+      return ofRecord("GhostHealFailed", event.record, failedAgain(event.sighting));
     case "given-up": {
       const { standing } = event.sighting;
       if (standing.kind !== "given-up") return undefined;
-      return ofSighting("GhostHealFailed", event.sighting, `Given up: ${fullStop(standing.message)} ${standing.next}`);
+      return ofSighting(
+        "GhostHealFailed",
+        event.sighting,
+        `${sentence(retryWords(retriesOf(event.sighting)) ?? "given up")} ${fullStop(standing.message)} ${standing.next}`,
+      );
     }
     case "refused":
       if (event.sighting === undefined || !PUBLISHED_REFUSALS.has(event.reason)) return undefined;
@@ -55,14 +60,20 @@ function ofSighting(reason: EventReason, { finding }: Sighting, more: string): P
   return { reason, class: classId, message, pod: existingPod(classId, subject.pod) };
 }
 
-function ofRecord(reason: EventReason, record: HealRecord): PublishedChange {
+function ofRecord(reason: EventReason, record: HealRecord, times?: string): PublishedChange {
   const { class: classId, summary, done, reason: why, journalId, pod } = record;
   const text = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
   const message = [
     why === undefined ? text : `${fullStop(text)} ${why}`,
+    ...(times === undefined ? [] : [`(${times})`]),
     ...(journalId === undefined ? [] : [`(journal ${journalId})`]),
   ];
   return { reason, class: classId, message: message.join(" "), pod: existingPod(classId, pod) };
+}
+
+/** The failure of this event is not in the journal as it was read before. */
+function failedAgain(sighting: Sighting | undefined): string | undefined {
+  return retryWords({ times: (sighting?.finding.failedHeals?.times ?? 0) + 1 });
 }
 
 function blocksInWords({ finding }: Sighting): string {
@@ -124,7 +135,10 @@ function togetherInWords(group: readonly PublishedChange[], reason: EventReason)
   const pods = new Set(group.flatMap(({ pod }) => pod ?? []).map(podWords));
   const named = [...pods].toSorted().slice(0, MAX_NAMED).join(", ");
   const such = named === "" ? "" : `; such as ${named}`;
-  return `${count(group.length, "ghost")} ${WORDS[reason]}: ${byClass(group.map((finding) => ({ finding })))}${such}`;
+  const kinds = group.map(
+    ({ class: id }) => ({ kind: classById(id)?.category === "leak" ? "leak" : "ghost" }) as const,
+  );
+  return `${countByKind(kinds)} ${WORDS[reason]}: ${byClass(group.map((finding) => ({ finding })))}${such}`;
 }
 
 const COMPONENT = "unghost";

@@ -1,6 +1,7 @@
 import { classes } from "../../classes/index.ts";
 import { VERDICTS } from "../../evidence/finding.ts";
 import { PENDING_REASONS } from "../../evidence/pending.ts";
+import { NODE_STATES, nodeState } from "../../report/node-state.ts";
 import { countBlocked } from "../../report/pending.ts";
 import {
   type AgentState,
@@ -72,6 +73,11 @@ export const STATE_METRICS: readonly StateMetric[] = [
     each("verdict", VERDICTS, (verdict, { scan }) => (scan?.report.verdict === verdict ? 1 : 0)),
   ),
   gauge(
+    "unghost_node_state",
+    "1 for what unghost scan and the status page call this node, 0 for the others; all 0 before the first scan.",
+    each("state", NODE_STATES, (state, { scan }) => (scan !== undefined && nodeState(scan.report) === state ? 1 : 0)),
+  ),
+  gauge(
     "unghost_sandboxes",
     "Pod sandboxes that the runtime lists.",
     each("state", ["ready", "not_ready"], (state, { scan }) => {
@@ -119,6 +125,19 @@ export const STATE_METRICS: readonly StateMetric[] = [
     "unghost_findings_given_up",
     "Findings whose healing budget is spent: manual steps required.",
     perClass((standing) => standing.filter((seen) => seen.standing.kind === "given-up").length),
+  ),
+  gauge(
+    "unghost_findings_failed",
+    "Findings that a heal failed to remove and that are tried again.",
+    perClass((standing) => standing.filter((seen) => isTriedAgain(seen)).length),
+  ),
+  gauge(
+    "unghost_next_try_timestamp_seconds",
+    "Unix time of the next try to heal a finding after a failure; 0 without one.",
+    single(({ sightings }) => {
+      const times = sightings.flatMap(({ nextTryAt }) => (nextTryAt === undefined ? [] : [nextTryAt.getTime() / 1000]));
+      return times.length === 0 ? 0 : Math.min(...times);
+    }),
   ),
   counter("unghost_heals_total", "Healing actions since the agent's start, by failure class and result.", {
     labels: ["class", "result"],
@@ -200,6 +219,10 @@ export const STATE_METRICS: readonly StateMetric[] = [
     samples: ({ version }) => [{ labels: { version }, value: 1 }],
   }),
 ];
+
+function isTriedAgain({ finding, standing }: Sighting): boolean {
+  return standing.kind !== "given-up" && (finding.failedHeals?.times ?? 0) > 0;
+}
 
 /** Names come from the node's disk: a directory with too many entries must not cause a flood of series. */
 export const MAX_NETWORKS = 32;

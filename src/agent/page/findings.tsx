@@ -2,7 +2,7 @@ import { findingAge, sentence, subjectInWords } from "../../report/words.ts";
 import { blockedBy, type Group, groupsOf } from "./groups.ts";
 import { classWords, live } from "./live.ts";
 import { Ago, Command, Fold, More } from "./parts.tsx";
-import { standingInWords } from "./verdict.ts";
+import { standingInWords, triesInWords } from "./verdict.ts";
 import type { WireSighting } from "./wire.ts";
 
 interface Sightings {
@@ -93,11 +93,13 @@ function ClassGroup({ group, startsOpen }: { readonly group: Group; readonly sta
 
 /** One finding: what it is, what is done about it, and what proves it. */
 function Finding({ sighting, startsOpen }: { readonly sighting: WireSighting; readonly startsOpen: boolean }) {
-  const { finding, standing, attempts, firstSeenAt } = sighting;
+  const { finding, standing, firstSeenAt } = sighting;
+  const tries = triesInWords(sighting);
   const summary = (
     <div class="line">
       <span class="subject">{briefly(finding.subject)}</span>
       <span class={`badge ${standing.kind}`}>{STANDING[standing.kind]}</span>
+      {tries === undefined || standing.kind === "given-up" ? undefined : <span class="badge failed">{tries}</span>}
       <span class="quiet">
         {finding.since === undefined ? "" : `${findingAge(finding, new Date(live().nodeClock).toISOString())} old, `}
         first seen <Ago at={firstSeenAt} />
@@ -109,7 +111,7 @@ function Finding({ sighting, startsOpen }: { readonly sighting: WireSighting; re
       {() => (
         <>
           <p>{finding.summary}</p>
-          <StandingWords standing={standing} attempts={attempts} />
+          <StandingWords standing={standing} tries={tries} />
           <h4>Evidence</h4>
           <dl class="evidence">
             {finding.evidence.map(({ source, fact }) => (
@@ -156,8 +158,12 @@ function briefly({ pod, ...subject }: WireSighting["finding"]["subject"]): strin
 
 const STANDING = { observed: "observed", waiting: "waiting", healing: "healing", "given-up": "given up" } as const;
 
-function StandingWords({ standing, attempts }: Pick<WireSighting, "standing" | "attempts">) {
-  const tried = attempts === 0 ? "" : ` Attempts so far: ${attempts}.`;
+interface Standing extends Pick<WireSighting, "standing"> {
+  readonly tries: string | undefined;
+}
+
+function StandingWords({ standing, tries }: Standing) {
+  const tried = tries === undefined ? "" : ` ${sentence(tries)}`;
   if (standing.kind === "healing") return <p class="standing healing">It is being healed now.{tried}</p>;
   return (
     <p class={`standing ${standing.kind}`}>

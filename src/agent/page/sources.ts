@@ -1,3 +1,4 @@
+import { keptOnPurpose } from "../../report/pending.ts";
 import { count } from "../../report/words.ts";
 import type { WireCounts, WireReport } from "./wire.ts";
 import { listed } from "./words.ts";
@@ -61,7 +62,10 @@ function kernelRow({ stalls, hungTasks, netdeviceWaits, sinceBoot }: NonNullable
 export function nodeFacts(report: WireReport, { leases, leftoverContainers }: WireCounts) {
   const facts = [
     { name: "Sandboxes", value: report.runtime.reachable ? String(report.sandboxes.total) : "–" },
-    { name: "Not ready, kept on purpose", value: report.runtime.reachable ? String(report.kept.length) : "–" },
+    {
+      name: "Not ready, kept on purpose",
+      value: report.runtime.reachable ? String(keptOnPurpose(report).length) : "–",
+    },
   ];
   const loops = report.crashLoops;
   if (loops !== undefined && loops.pods > 0) {

@@ -1,6 +1,13 @@
-import { isFailing } from "../../evidence/pending.ts";
-import { count, countByKind, sentence } from "../../report/words.ts";
-import type { WireSighting, WireState } from "./wire.ts";
+import {
+  CANNOT_CREATE,
+  creationHeading,
+  foundWords,
+  NODE_STATE_HEADINGS,
+  retryWords,
+} from "../../report/node-state.ts";
+import { creationWords } from "../../report/pending.ts";
+import { countByKind, sentence } from "../../report/words.ts";
+import type { WireReport, WireSighting, WireState } from "./wire.ts";
 import { listed } from "./words.ts";
 
 /** `good`: nothing to do. `busy`: the agent heals it. `bad`: manual steps are needed. `unsure`: unknown. */
@@ -13,48 +20,80 @@ export interface Verdict {
 }
 
 export function pageVerdict(state: WireState): Verdict {
-  const { scan, sightings, node } = state;
+  const { scan, scanFailure, node } = state;
   if (scan === undefined) {
     const detail = `The agent on ${node} has started its first scan.`;
     return { tone: "unsure", headline: "First scan running", detail };
   }
+  const { report } = scan;
+  const verdict = withCreation(judged(state, report, node), report);
+  if (scanFailure === undefined) return verdict;
+  const detail = `${sentence(`the last scan failed: ${scanFailure}`)} Before it: ${verdict.headline}. ${verdict.detail}`;
+  return { tone: "unsure", headline: NODE_STATE_HEADINGS.unknown, detail };
+}
+
+/** What was found, in the words of `unghost scan`. */
+function judged({ sightings }: WireState, report: WireReport, node: string): Verdict {
   if (sightings.length > 0) return ghosts(sightings);
-  if (scan.report.verdict === "unknown") {
-    const unread = scan.report.problems.map(({ source }) => source).join(", ");
-    const detail = `The last scan could not read ${unread === "" ? "every source" : unread}. See Sources.`;
-    return { tone: "unsure", headline: "Unknown", detail };
-  }
-  if (scan.report.verdict === "degraded") {
-    const failing = (scan.report.pending ?? []).filter(isFailing).length;
-    const detail = `Kubelet reports ${count(failing, "failure")} on ${node}; see Pending.`;
-    const headline = scan.report.podCreation?.able === "no" ? "No pods start" : "Degraded";
-    return { tone: "bad", headline, detail };
-  }
   // A finding of a class that policy turns off is in the report and not among the sightings.
-  return { tone: "good", headline: "Healthy", detail: `No ghosts on ${node}.` };
+  const verdict = report.verdict === "ghosts" ? "healthy" : report.verdict;
+  const headline = NODE_STATE_HEADINGS[verdict];
+  const words = sentence(foundWords({ ...report, verdict, findings: [] }, node));
+  const unread = [...new Set(report.problems.map(({ source }) => source))].join(", ");
+  const more = unread === "" ? "" : ` Could not read: ${unread}; see Sources.`;
+  if (verdict === "healthy") return { tone: unread === "" ? "good" : "unsure", headline, detail: words + more };
+  return verdict === "degraded"
+    ? { tone: "bad", headline, detail: `${words} See Pending.` }
+    : { tone: "unsure", headline, detail: words + more };
+}
+
+/** A node that cannot start pods is reported first, as on the command line. */
+function withCreation(verdict: Verdict, report: WireReport): Verdict {
+  const heading = creationHeading(report);
+  if (heading === undefined || report.podCreation === undefined) return verdict;
+  const words = sentence(creationWords(report.podCreation) ?? CANNOT_CREATE);
+  const found =
+    verdict.tone === "good" || verdict.headline === NODE_STATE_HEADINGS.degraded
+      ? ""
+      : ` ${sentence(verdict.headline)}`;
+  return { tone: "bad", headline: heading, detail: `${words}${found} ${verdict.detail}` };
 }
 
 function ghosts(sightings: readonly WireSighting[]): Verdict {
   return {
-    tone: sightings.some(isManual) ? "bad" : "busy",
+    tone: sightings.some(needsAttention) ? "bad" : "busy",
     headline: countByKind(sightings.map(({ finding }) => finding)),
     detail: standingInWords(sightings),
   };
 }
 
-function isManual({ standing, finding }: WireSighting): boolean {
-  return standing.kind === "given-up" || (standing.kind === "observed" && finding.severity === "critical");
+/** The command line reports it in red, and no agent heals it. */
+function needsAttention({ standing, finding }: WireSighting): boolean {
+  return standing.kind === "given-up" || (standing.kind === "observed" && finding.severity !== "info");
 }
 
 export function standingInWords(sightings: readonly WireSighting[]): string {
   const of = (kind: WireSighting["standing"]["kind"]): number =>
     sightings.filter(({ standing }) => standing.kind === kind).length;
+  const failed = sightings.filter((one) => one.standing.kind === "waiting" && timesFailed(one) > 0).length;
   return listed([
     [of("healing"), "being healed"],
-    [of("waiting"), "waiting to be healed"],
+    [of("waiting") - failed, "waiting to be healed"],
+    [failed, "failed, tried again"],
     [of("observed"), "observed only"],
     [of("given-up"), "given up"],
   ]);
+}
+
+/** `failed 2×, next try at …`; undefined before the first failure. */
+export function triesInWords(sighting: WireSighting): string | undefined {
+  const { standing, nextTryAt } = sighting;
+  const at = nextTryAt?.replace(".000Z", "Z");
+  return retryWords({ times: timesFailed(sighting), nextTryAt: at, givenUp: standing.kind === "given-up" });
+}
+
+function timesFailed({ finding }: WireSighting): number {
+  return finding.failedHeals?.times ?? 0;
 }
 
 const RELOADED_FOR = "unghost-reloaded-for";

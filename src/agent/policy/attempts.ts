@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Finding } from "../../evidence/finding.ts";
 import { sharedCause } from "../../heal/proof/storm-brake.ts";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import type { ActionOutcome, ActionResult } from "../../heal/run-action.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
+import type { Retries } from "../../report/node-state.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 
 /** One started heal of one subject. */
@@ -27,6 +29,9 @@ export interface LedgerEntry {
 /** By finding id. */
 export type Ledger = ReadonlyMap<string, LedgerEntry>;
 
+/** By finding id: when the next attempt may start. For readers of the file only. */
+export type Outlook = ReadonlyMap<string, Pick<Retries, "nextTryAt" | "givenUp">>;
+
 /** The maximum back-off. */
 const LONGEST_COOL_DOWN_MS = 3_600_000;
 /**
@@ -45,6 +50,7 @@ export class AttemptBook {
   readonly #entries: Map<string, LedgerEntry>;
   readonly #onChange: () => void;
   #underWay: readonly Finding[] = [];
+  #outlook: Outlook = new Map();
   #causeEndedMs = Number.NEGATIVE_INFINITY;
 
   constructor(remembered: Ledger = new Map(), onChange: () => void = () => undefined) {
@@ -54,6 +60,16 @@ export class AttemptBook {
 
   get ledger(): Ledger {
     return this.#entries;
+  }
+
+  get outlook(): Outlook {
+    return this.#outlook;
+  }
+
+  foresee(outlook: Outlook): void {
+    if (isDeepStrictEqual(outlook, this.#outlook)) return;
+    this.#outlook = outlook;
+    this.#onChange();
   }
 
   /** These are about to be healed. They count from their end on, or at once if this process is killed before. */

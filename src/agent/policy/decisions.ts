@@ -194,6 +194,8 @@ export function runnablePlan({ decided, leftAlone }: NodeDecisions): Plan {
 /** A standing, and why nothing is done if that is a decision. */
 export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
   readonly refusal?: RefusalReason | undefined;
+  /** After an attempt: by performance.now(), when the next one may start. */
+  readonly nextTryMs?: number | undefined;
 }
 
 /** The standing of each finding, by its id. A finding that may run now keeps its standing until it does. */
@@ -213,8 +215,8 @@ export function standsOf({ decided, leftAlone }: NodeDecisions, pause: PauseReas
       stands.set(id, { standing: { kind: "waiting", message: pause.message }, attempts, refusal: pause.reason });
       continue;
     }
-    const { reason: refusal, dueAtMs: _dueAtMs, ...standing } = { reason: undefined, dueAtMs: 0, ...decision };
-    stands.set(id, { standing, attempts, refusal });
+    const { reason: refusal, dueAtMs, ...standing } = { reason: undefined, dueAtMs: undefined, ...decision };
+    stands.set(id, { standing, attempts, refusal, nextTryMs: attempts > 0 ? dueAtMs : undefined });
   }
   return stands;
 }

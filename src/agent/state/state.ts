@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { isFailing } from "../../evidence/pending.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
+import type { Retries } from "../../report/node-state.ts";
 
 export interface VerdictWords {
   /** The reason of the verdict: a sentence without its full stop. */
@@ -126,6 +127,17 @@ export interface Sighting {
   readonly standing: Standing;
   /** Attempts within the budget's period. */
   readonly attempts: number;
+  /** After a failure: when it is tried again, in whole seconds. */
+  readonly nextTryAt?: Date | undefined;
+}
+
+/** How often a finding failed, when it is tried again, and whether it is given up. */
+export function retriesOf({ finding: { failedHeals }, standing, nextTryAt }: Sighting): Retries {
+  return {
+    times: failedHeals?.times ?? 0,
+    nextTryAt: nextTryAt?.toISOString().replace(".000Z", "Z"),
+    givenUp: standing.kind === "given-up",
+  };
 }
 
 /** What is done about a finding. */

@@ -9,13 +9,20 @@ export interface EarlierFailures {
   readonly lastAt: string;
   /** Of the last one. */
   readonly reason?: string;
+  /** When the agent tries again; ISO. */
+  readonly nextTryAt?: string | undefined;
+  /** The agent's budget of tries is spent. */
+  readonly givenUp?: boolean | undefined;
 }
+
+/** By finding. */
+export type FailuresByFinding = ReadonlyMap<string, EarlierFailures>;
 
 /**
  * By finding. A run counts once, however many steps of it failed. The journal is read twice, because only the entries
  * of failures are parsed.
  */
-export async function earlierFailures(stateDir: string, uid: number): Promise<ReadonlyMap<string, EarlierFailures>> {
+export async function earlierFailures(stateDir: string, uid: number): Promise<FailuresByFinding> {
   const found = await findStateDir(stateDir, uid);
   if (!found.ok || found.value === undefined) return new Map();
   const { journal } = found.value;

@@ -272,7 +272,7 @@ describe("events after a power cut", () => {
       .filter((event) => event["reason"] === "GhostDetected")
       .map((event) => event["message"]);
     expect(message).toBe(
-      "31 ghosts detected: 20 dead-after-crash, 11 shim-leak; such as shop/web-0, shop/web-1, shop/web-10",
+      "20 ghosts, 11 leaks detected: 20 dead-after-crash, 11 shim-leak; such as shop/web-0, shop/web-1, shop/web-10",
     );
     expect(eventWrites(agent)).toHaveLength(2);
     await agent.close();

@@ -19,7 +19,11 @@ describe("verdict headline", () => {
     [
       "a source that could not be read",
       healthyState({ scan: UNREAD }),
-      { tone: "unsure", headline: "Unknown", detail: "The last scan could not read cri. See Sources." },
+      {
+        tone: "unsure",
+        headline: "Unknown",
+        detail: "Could not determine whether there are ghosts on edge-7. Could not read: cri; see Sources.",
+      },
     ],
     [
       "ghosts that the agent heals",

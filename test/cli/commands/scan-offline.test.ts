@@ -76,7 +76,7 @@ test("duplicates are reported as JSON", async () => {
 test("duplicates are reported as a table", async () => {
   put(TWO_OF_ONE_NAME);
   const { stdout } = await scan({ output: "table" });
-  expect(stdout).toMatch(/^GHOSTS {2}1 \w+ on test · runtime not reached\n/);
+  expect(stdout).toMatch(/^FINDINGS {2}1 finding on test · runtime not reached\n/);
   const { stdout: verbose } = await scan({ output: "table", verbose: true });
   expect(verbose).toContain("default/web (attempt 0)");
   expect(verbose).toContain("blocks the next start of the runtime");
