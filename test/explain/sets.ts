@@ -17,8 +17,8 @@ export interface SetLine {
   readonly note: string;
 }
 
-/** The two sets are random halves of one: the first is for study, the second only for measuring. */
-export const setNames = ["first-half", "second-half"] as const;
+/** Two sets, each in random halves: the first half is for study, the second only for measuring. */
+export const setNames = ["first-half", "second-half", "later-first-half", "later-second-half"] as const;
 
 export function readSet(name: (typeof setNames)[number]): readonly SetLine[] {
   const text = readFileSync(new URL(`./sets/${name}.jsonl`, import.meta.url), "utf8");
