@@ -42,8 +42,8 @@ export const delTimeoutKilled: ClassDefinition = {
     {
       text: "netplugin failed with no error message",
       pattern: /netplugin failed with no error message(?!:)/,
-      // Cut off before the cause.
-      unless: /(?:…|\.{3}|>)[^a-z]{0,8}$/,
+      // Cut off before the cause; or the creation failed in the same way, for a reason that is not in the text.
+      unless: /(?:…|\.{3}|>)[^a-z]{0,8}$|failed to set ?up pod|failed \(add\)/,
       level: "wrapper",
       during: "removing",
       confidence: 0.5,

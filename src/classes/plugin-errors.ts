@@ -457,7 +457,7 @@ export const cniVersionMismatch: ClassDefinition = {
     {
       text: 'plugin <t> does not support config version "<v>"',
       pattern:
-        /plugin \S{1,60} does not support config version|unsupported cni result version|could not parse prevresult|result type supports \[[^\]]{0,80}\] but|failed to find network info for sandbox/,
+        /plugin \S{1,60} does not support config version|unsupported cni result version|could not parse prevresult|result type supports \[[^\]]{0,80}\] but/,
       confidence: 0.85,
     },
     {

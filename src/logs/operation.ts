@@ -113,7 +113,7 @@ const PLUGIN_CALLS: readonly Wording[] = [
   {
     operation: "cni-add",
     pattern:
-      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin)/,
+      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
   },
 ];
 
@@ -141,7 +141,7 @@ const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
     ],
   ],
   [
-    /volume|\bpvc\b|\bcsi\b|\/kubelet\/pods\//,
+    /volume|\bpvc\b|\bcsi\b|\/kubelet\/(?:pods|plugins)\//,
     [
       { operation: "unmount", pattern: /un-?mount|unstag|unpublish|teardown|rmdir|clean/ },
       { operation: "detach", pattern: /detach/ },
@@ -174,6 +174,16 @@ export function operationIn(text: string): Operation | undefined {
   return byItsWords(text);
 }
 
+/**
+ * Wordings that are not of this field alone: code runners, browsers, build tools and databases have sandboxes, volumes,
+ * networks and containers of their own.
+ */
+const SHARED =
+  /^(?:failed|error|unable|cannot|could not)(?: to)?(?: while)? \w{3,12} (?:an? |the |infra )?(?:new |local |virtual )?(?:sandbox|container|network|volume|disk|ns\b)(?! (?:name|image|runtime))|^failed ?\((?:delete|del|add)\)$|^create(?: new)? sandbox/;
+/** Names, paths, ids and headers that only kubelet, a runtime, a plugin or a driver writes. */
+const OURS =
+  /\b(?:pods?|kube\w*|k8s\w*|containerd|cri|cri-?o|crictl|k3s|rke2|microk8s|dockershim|cri-dockerd|isulad|dockerd|runc|crun|kata|runsc|conmon|shim|cni|csi|netns|multus|clusternetwork)\b|\w{0,20}pod_?sandbox|for sandbox\b|plugin type=|networkplugin|failed(?:create|kill|mount|attach|sync)\w|volume\.\w{3,40} failed|(?:node|controller)(?:un)?(?:stage|publish)volume|attachdetach|kubernetes|\/kubelet\/|\bpvc-|\b(?:[0-9a-f]{64}|[0-9a-f]{13})\b|[iwef]\d{4} \d\d:\d\d:\d\d\.\d/;
+
 const CREATING: readonly Operation[] = ["create-sandbox", "cni-add"];
 const REMOVING: readonly Operation[] = ["stop-sandbox", "remove-sandbox", "cni-del"];
 
@@ -193,8 +203,10 @@ export function directionOf(text: string): "creating" | "removing" | undefined {
 function firstIn(wordings: readonly Wording[], text: string): Operation | undefined {
   let first: { readonly operation: Operation; readonly index: number } | undefined;
   for (const { operation, pattern } of wordings) {
-    const index = pattern.exec(text)?.index;
-    if (index !== undefined && (first === undefined || index < first.index)) first = { operation, index };
+    const match = pattern.exec(text);
+    if (match === null || (first !== undefined && match.index >= first.index)) continue;
+    if (SHARED.test(match[0]) && !OURS.test(text)) continue;
+    first = { operation, index: match.index };
   }
   return first?.operation;
 }
