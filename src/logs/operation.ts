@@ -15,6 +15,7 @@ export type Operation =
   | "detach"
   | "mount"
   | "unmount"
+  | "volume"
   | "recover"
   | "list"
   | "runtime-status";
@@ -73,7 +74,7 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "stop-container",
     pattern:
-      /stopcontainer\b[^]{0,200}? failed|failed to (?:killcontainer|kill container|stop container)\b|killcontainererror|container \S{1,90} failed to (?:stop|exit)|cannot (?:stop|kill) container\b|failedkillpod|error killing pod|unknown error after kill/,
+      /stopcontainer\b[^]{0,200}? failed|failed to (?:killcontainer|kill container|stop container)\b|killcontainererror|container \S{1,90} failed to (?:stop|exit)|cannot (?:stop|kill) container\b|failedkillpod|error killing pod|unknown error after kill|did not kill the pod within/,
   },
   {
     operation: "create-container",
@@ -98,7 +99,7 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "runtime-status",
     pattern:
-      /status from runtime service failed|container runtime is down|container runtime network not ready|networkready=false|networkpluginnotready|network plugin is not ready/,
+      /status from runtime service failed|container runtime is down|container runtime network not ready|networkready=false|networkpluginnotready|network plugin is not ready|cni plugin (?:is )?not ready|container runtime sanity check failed/,
   },
 ];
 
@@ -113,8 +114,13 @@ const PLUGIN_CALLS: readonly Wording[] = [
   {
     operation: "cni-add",
     pattern:
-      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
+      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|multus: \[[^\]]{1,400}\]: error|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
   },
+];
+
+/** kubelet's wrapper around all of them: what is inside may be cut off. */
+const WRAPPED: readonly Wording[] = [
+  { operation: "volume", pattern: /operation for \{volumename:\S{1,400}[^]{0,200}? failed/ },
 ];
 
 const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
@@ -123,7 +129,8 @@ const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
 const FAILS =
   /\b(?:fail(?:ed|s|ure|ing)?|error|err|unable|cannot|can not|could not|couldnt|timed out|timeout|refused|denied|panic|fatal|stuck)\b/;
 const ORDINARY = /\blevel=(?:info|debug)\b|level:(?:info|debug)\b|\[(?:info|debug)\]|(?:^|\s)i\d{4} \d\d:\d\d:\d\d/;
-const FIELD = /\b(?:pods?|kube\w*|containerd|cri-?o?|crictl|k3s|rke2|runtime|shim|kubernetes|csi|plugin|cni)\b/;
+const FIELD =
+  /sandbox\b[^]{0,300}?\b[0-9a-f]{64}\b|\b(?:pods?|kube\w*|containerd|cri-?o?|crictl|k3s|rke2|runtime|shim|kubernetes|csi|plugin|cni)\b/;
 const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
   [
     /sandbox/,
@@ -137,7 +144,7 @@ const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
     /\bcni\b|netns|network namespace|network plugin|networkplugin/,
     [
       { operation: "cni-del", pattern: /\bdel\b|delet|remov|releas|tear|destroy|stop/ },
-      { operation: "cni-add", pattern: /\badd|creat|set ?up|allocat|assign|open|load|start/ },
+      { operation: "cni-add", pattern: /\badd|creat|set ?up|allocat|assign|open|load|start|initializ/ },
     ],
   ],
   [
@@ -146,13 +153,41 @@ const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
       { operation: "unmount", pattern: /un-?mount|unstag|unpublish|teardown|rmdir|clean/ },
       { operation: "detach", pattern: /detach/ },
       { operation: "attach", pattern: /attach/ },
-      { operation: "mount", pattern: /mount|stag|publish|format|device|grpc error/ },
+      {
+        operation: "mount",
+        pattern: /mount|stag|publish|format|device|grpc error|error (?:sync|process)ing|could not sync/,
+      },
+    ],
+  ],
+  [/orphaned pod/, [{ operation: "unmount", pattern: /remov|delet|clean/ }]],
+  [
+    /kubepods|pod cgroup|\bcgroup\b[^]{0,200}?\bpod/,
+    [
+      { operation: "remove-container", pattern: /destroy|delet|remov|clean/ },
+      { operation: "create-container", pattern: /creat|set\b|apply|write/ },
+    ],
+  ],
+  [
+    /sandbox/,
+    [
+      { operation: "recover", pattern: /load|restor|recover|checkpoint|read\b/ },
+      { operation: "create-sandbox", pattern: /generat|config\b|\bsav|handler|runtime class|mount/ },
+      { operation: "list", pattern: /list|status|\bget|find|query|retriev|updat|wait/ },
+    ],
+  ],
+  [
+    /container(?!d\b|manager)/,
+    [
+      { operation: "stop-container", pattern: /\bkill|stopp?(?:ing)?\b|terminat/ },
+      { operation: "remove-container", pattern: /remov|delet|garbage/ },
     ],
   ],
 ];
+/** Numbers about containers, and of what no longer exists: nothing is done with them. */
+const NUMBERS = /stats?\b|metrics?\b|cadvisor|summary|\busage\b|probably been (?:removed|stopped) already/;
 
 function byItsWords(text: string): Operation | undefined {
-  if (!FAILS.test(text) || ORDINARY.test(text) || !FIELD.test(text)) return undefined;
+  if (!FAILS.test(text) || ORDINARY.test(text) || !FIELD.test(text) || NUMBERS.test(text)) return undefined;
   for (const [about, wordings] of ABOUT) {
     const operation = about.test(text) ? firstIn(wordings, text) : undefined;
     if (operation !== undefined) return operation;
@@ -171,7 +206,7 @@ export function operationIn(text: string): Operation | undefined {
     const operation = firstIn(wordings, text);
     if (operation !== undefined) return operation;
   }
-  return byItsWords(text);
+  return byItsWords(text) ?? firstIn(WRAPPED, text);
 }
 
 /**

@@ -133,6 +133,10 @@ const OPERATIONS: Readonly<Record<Operation, OperationWords>> = {
     what: "Unmounting a volume",
     blocks: "The pod may stay Terminating, and the volume cannot move to another node.",
   },
+  volume: {
+    what: "An operation on a volume",
+    blocks: "A pod that needs it stays in ContainerCreating, or one that had it stays Terminating.",
+  },
   recover: {
     what: "Reading back the runtime's state at its start",
     blocks: "The runtime does not start, or has forgotten what it could not read.",
@@ -169,7 +173,7 @@ function failureInWords({ operation, plugin, network, driver, cause, isCut }: Fa
   return `${what} fails; ${isCut ? "the text is cut off before the cause" : "this text does not contain the cause"}.`;
 }
 
-const VOLUME_OPERATIONS: ReadonlySet<Operation> = new Set(["attach", "detach", "mount", "unmount"]);
+const VOLUME_OPERATIONS: ReadonlySet<Operation> = new Set(["attach", "detach", "mount", "unmount", "volume"]);
 
 function answererOf(operation: Operation, plugin?: string, network?: string, driver?: string): string {
   if (VOLUME_OPERATIONS.has(operation)) return driver === undefined ? "the volume's driver" : `the driver ${driver}`;
@@ -195,9 +199,10 @@ function searchFor({ plugin, driver, cause }: Failure): string | undefined {
 
 function topicParts(group: TopicGroup, style: Style): readonly string[] {
   const { topic, failure } = group;
+  const isElsewhere = topic.isOrdinary !== true && topic.isSymptom !== true;
   return [
     wrap(
-      `${paint(style.colour).bold(topic.what)}${times(group)} ${topic.isOrdinary === true ? "" : "This is no ghost. "}${topic.goTo}`,
+      `${paint(style.colour).bold(topic.what)}${times(group)} ${isElsewhere ? "This is no ghost. " : ""}${topic.goTo}`,
       style.width,
       "  ",
     ),

@@ -1,3 +1,5 @@
+import { clusterTopics } from "./cluster-topics.ts";
+
 /** A known trouble of pods or nodes that has nothing to do with stuck sandboxes. Never a finding about a node. */
 export interface Topic {
   readonly id: string;
@@ -7,9 +9,11 @@ export interface Topic {
   readonly goTo: string;
   /** No trouble at all: what it names did not fail. */
   readonly isOrdinary?: true;
+  /** A ghost may be its cause: the text does not show that. */
+  readonly isSymptom?: true;
 }
 
-interface KnownTopic extends Topic {
+export interface KnownTopic extends Topic {
   /** Tested against a line after normalise(). */
   readonly pattern: RegExp;
   readonly unless?: RegExp;
@@ -18,7 +22,7 @@ interface KnownTopic extends Topic {
 const describePod = "kubectl describe pod";
 
 /** The more specific first. */
-const TOPICS: readonly KnownTopic[] = [
+const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "image-pull",
     pattern:
@@ -50,7 +54,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "gpu-runtime",
     pattern:
-      /no runtime for \S{1,60} is configured|runtimeclass\S{0,40} \S{0,80}not found|runtime handler \S{1,60} not (?:found|supported)|nvidia-container-(?:cli|runtime)|no healthy devices present|unhealthy devices|unexpectedadmissionerror|failed to inject cdi devices|unresolvable cdi devices|could not select device driver|nvml: |device plugin [^]{0,80}?(?:failed|not registered)|libnvidia-ml|no valid gpu/,
+      /no runtime for \S{1,60} is configured|runtimeclass\S{0,40} \S{0,80}not found|runtime handler \S{1,60} not (?:found|supported)|nvidia-container-(?:cli|runtime)|no healthy devices present|unhealthy devices|unexpectedadmissionerror|failed to inject cdi devices|unresolvable cdi devices|could not select device driver|nvml(?: error)?: |failed to prepare dynamic resources|device plugin [^]{0,80}?(?:failed|not registered)|libnvidia-ml|no valid gpu/,
     what: "The runtime class or device that the pod asks for is missing on this node, often a GPU's.",
     goTo: "Check the node's runtime configuration for that handler, the device's driver and its device plugin's pod (for NVIDIA: the container toolkit).",
   },
@@ -67,6 +71,7 @@ const TOPICS: readonly KnownTopic[] = [
       /waiting for readinessindicatorfile|subnet\.env: no such file|calico is currently not ready to process requests|no ztunnel connection|unable to push cni event|not all (?:agents|components) (?:are )?ready|toomanyrequests|cilium api client timeout exceeded|plugin is not ready|ipamd? (?:is )?not (?:yet )?(?:ready|running)|waiting for (?:ipamd|aws-node)|ovn-kubernetes node network unavailable|no podcidr available|node \S{1,253} (?:pod cidr not assigned|has no podcidr)|failed to acquire lease: node \S{1,253} pod cidr not assigned|pod cidr not assigned/,
     what: "The network add-on's agent on this node has not finished its own start, or answers that it is not ready or too busy.",
     goTo: "Check that add-on's pod on this node and its log. Pods start automatically once it is Ready.",
+    isSymptom: true,
   },
   {
     id: "runtime-down",
@@ -105,7 +110,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "dns",
     pattern:
-      /lookup \S{1,253}(?: on \S{1,60})?: (?:no such host|server misbehaving|i\/o timeout|temporary failure)|could not resolve host|temporary failure in name resolution|getaddrinfo (?:enotfound|eai_again)|nxdomain/,
+      /lookup \S{1,253}(?: on \S{1,60})?: (?:no such host|server misbehaving|i\/o timeout|temporary failure)|could not resolve host|temporary failure in name resolution|getaddrinfo (?:enotfound|eai_again)|nxdomain|cant (?:resolve|find) \S{1,253}(?:: (?:nxdomain|no answer|server fail|try again))?$|no servers could be reached/,
     what: "A name cannot be resolved.",
     goTo: "Check the DNS server that was asked: CoreDNS for pods, the host's resolver for kubelet and the runtime.",
   },
@@ -138,7 +143,7 @@ const TOPICS: readonly KnownTopic[] = [
   {
     id: "eviction",
     pattern:
-      /the node was low on resource|evictionthresholdmet|eviction manager: |\bevicted\b|freediskspacefailed|imagegcfailed|failed to garbage collect required amount of images|diskpressure|memorypressure|node has insufficient memory|the node had condition: /,
+      /the node was low on resource|evictionthresholdmet|eviction manager: |\bevicted\b|freediskspacefailed|imagegcfailed|failed to garbage collect required amount of images|(?:disk|memory|pid)pressure (?:true|$)|nodehas(?:disk|memory|pid)pressure|kubelethas(?:disk|memory|pid)pressure|kubelethasinsufficient\w{3,6}|had (?:taints? )?\{?node\.kubernetes\.io\/(?:disk|memory|pid)-pressure|node has insufficient memory|the node had condition: /,
     what: "The node is short of disk space or memory, and kubelet makes room.",
     goTo: "Free space on the node (images, logs, emptyDir volumes), and check what used it.",
   },
@@ -153,7 +158,7 @@ const TOPICS: readonly KnownTopic[] = [
     id: "container-command",
     pattern:
       /unable to start container process: (?:error during container init: )?exec|exec:? \S{1,200}: (?:stat |executable file not found|permission denied|no such file)|exec format error|starting container process caused[^]{0,40}?exec|executable file not found in \$?path|exec user process caused|runcontainererror[^]{0,200}?exec/,
-    unless: /fork\/exec|\/cni\/|iptables|plugin type=|netplugin|\/pause\b/,
+    unless: /fork\/exec|\/cni\/|iptables|plugin type=|netplugin|\/pause\b|apparmor_parser/,
     what: "The container's command cannot be executed: wrong path, no permission, or an image of another architecture.",
     goTo: "Check the image's entrypoint, its architecture, and the pod's command.",
   },
@@ -170,6 +175,7 @@ const TOPICS: readonly KnownTopic[] = [
       /not found in the list of registered csi drivers|csinode \S{1,253} does not contain driver|no csi driver named|failed to get csi client/,
     what: "The volume's CSI driver is not registered on this node.",
     goTo: "Check the driver's node pod on this node and its node-driver-registrar container. If the node crashed, unghost scan shows whether that pod itself is stuck.",
+    isSymptom: true,
   },
   {
     id: "provisioning",
@@ -192,12 +198,13 @@ const TOPICS: readonly KnownTopic[] = [
       /unmounted volumes=\[[^\]]{0,300}\][^]{0,300}?(?:timed out waiting for the condition|context deadline exceeded|timeout expired)|timeout expired waiting for volumes to attach/,
     what: "kubelet waited too long for a volume to be mounted; this line does not contain the reason.",
     goTo: `Another event of the same pod has it (FailedAttachVolume or MountVolume…): ${describePod}, or explain those lines.`,
+    isSymptom: true,
   },
   {
     id: "disk",
     pattern:
       /no space left on device|disk quota exceeded|read-only file system|input\/output error|structure needs cleaning/,
-    unless: /inotify|\/sys\/fs\/cgroup/,
+    unless: /inotify|\/sys\/fs\/cgroup|namespace failed/,
     what: "The disk below is full, read-only or damaged.",
     goTo: "df -h and df -i on the node, then dmesg for errors of the disk or its file system.",
   },
@@ -224,6 +231,13 @@ const TOPICS: readonly KnownTopic[] = [
     goTo: "kubectl describe service, and the cloud controller's log.",
   },
   {
+    id: "certificates",
+    pattern:
+      /x509: |tls: (?:failed to verify|bad certificate|unknown certificate|handshake failure|certificate required)|client certificate has expired|certificate has expired/,
+    what: "A TLS certificate is not trusted or has expired.",
+    goTo: "Check the clock, the certificate's dates and the CA that the client uses (kubeadm certs check-expiration; a stale kubeconfig).",
+  },
+  {
     id: "api-server",
     pattern:
       /the connection to the server \S{1,200} was refused|unable to connect to the server|failed to (?:list|watch) \*v\d|failed to ensure lease exists|error updating node status|unable to register node|etcdserver: |mvcc: database space exceeded|leaderelection lost|(?:^|\s)localhost:8080 was refused|the server was unable to return a response in the time allotted/,
@@ -236,6 +250,7 @@ const TOPICS: readonly KnownTopic[] = [
       /kubelet stopped posting node status|nodestatusunknown|nodenotready\b|node is not ready\b|node \S{1,253} not found/,
     what: "The node is not Ready, or the cluster does not know it.",
     goTo: "Check kubelet on that node: systemctl status kubelet, then its log; unghost scan there shows whether a ghost is the reason.",
+    isSymptom: true,
   },
   {
     id: "permissions",
@@ -277,13 +292,6 @@ const TOPICS: readonly KnownTopic[] = [
     goTo: "Install its CRDs, or use the API version that this release serves (kubectl api-resources).",
   },
   {
-    id: "certificates",
-    pattern:
-      /x509: |tls: (?:failed to verify|bad certificate|unknown certificate|handshake failure|certificate required)|client certificate has expired|certificate has expired/,
-    what: "A TLS certificate is not trusted or has expired.",
-    goTo: "Check the clock, the certificate's dates and the CA that the client uses (kubeadm certs check-expiration; a stale kubeconfig).",
-  },
-  {
     id: "device-busy-limit",
     pattern:
       /too many pods|node\S{0,80} exceed(?:s|ed)? max volume count|max volume count|maximum number of (?:data disks|volumes)|attachmentlimitexceeded|attach(?:ment)? limit/,
@@ -305,9 +313,12 @@ const TOPICS: readonly KnownTopic[] = [
   },
 ];
 
+/** Topics of a pod or node before those of a cluster, whose words are more general. */
+const TOPICS: readonly KnownTopic[] = [...NODE_TOPICS, ...clusterTopics];
+
 export function topicIn(text: string): Topic | undefined {
   const found = TOPICS.find(({ pattern, unless }) => pattern.test(text) && unless?.test(text) !== true);
   if (found === undefined) return undefined;
-  const { id, what, goTo, isOrdinary } = found;
-  return { id, what, goTo, isOrdinary };
+  const { id, what, goTo, isOrdinary, isSymptom } = found;
+  return { id, what, goTo, isOrdinary, isSymptom };
 }
