@@ -8,9 +8,11 @@ import { run } from "../heal/pipeline.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/proof/fresh-facts.ts";
 import { type SessionOptions, settleEarlierRuns } from "../heal/session.ts";
 import { describeError } from "../host/source.ts";
+import { shellWord } from "../host/text.ts";
 import { findNodeRuntime } from "../node/runtime-process.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { type ScanOptions, scanNode } from "../plan/scan.ts";
+import { commandPlace } from "../report/command-place.ts";
 import { openAttempts, stampNow } from "./attempts-file.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
@@ -54,6 +56,8 @@ const SCANS_TO_BE_READY = 2.5;
 /** Runs until it is interrupted. Errors are logged, and the agent continues. */
 export async function runAgent(options: AgentOptions): Promise<void> {
   const { store, log, interruption, session, env } = options;
+  const place = commandPlace(env).map(shellWord).join(" ");
+  if (place !== "") store.update((state) => ({ ...state, commandPlace: place }));
   const warn = (message: string, detail: string): void => log.warn({ detail }, message);
   const pace = openPace({ scanEveryMs: options.policy().scanEveryMs, random: Math.random });
   const onHint = ({ from, urgency }: Hint): void => {

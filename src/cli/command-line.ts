@@ -1,4 +1,5 @@
 import { shellWord } from "../host/text.ts";
+import { commandPlace } from "../report/command-place.ts";
 import type { CommandLine } from "../report/words.ts";
 import type { Env } from "./settings/read.ts";
 import { kebab } from "./settings/table.ts";
@@ -12,16 +13,12 @@ export function commandLine(
   env: Env,
 ): CommandLine {
   const given = Object.entries(flags).flatMap(([key, value]) => flagWords(`--${kebab(key)}`, value));
-  return (name, ...more) => [...place(env), "unghost", name, ...targets, ...given, ...more].map(shellWord).join(" ");
+  return (name, ...more) =>
+    [...commandPlace(env), "unghost", name, ...targets, ...given, ...more].map(shellWord).join(" ");
 }
 
 function flagWords(flag: string, value: FlagValue): readonly string[] {
   if (value === undefined || value === false) return [];
   if (value === true) return [flag];
   return typeof value === "string" ? [flag, value] : value.flatMap((one) => [flag, one]);
-}
-
-/** The agent's image has no shell: who reads this came through kubectl. */
-function place({ POD_NAME: pod, POD_NAMESPACE: namespace }: Env): readonly string[] {
-  return pod && namespace ? ["kubectl", "--namespace", namespace, "exec", "-it", pod, "--"] : [];
 }

@@ -57,36 +57,33 @@ test(
       onNode.filter((command) => !command.includes("AGENT") && !/^crictl (?:stop|rm)/.test(command)),
       reader.node,
     );
-    const inCluster = texts("cluster");
-    const [install = [], leave = [], between = []] = [/^helm install/, /^helm u|-k deploy|unghost withdraw/, /^/].map(
-      (stage, index, stages) =>
-        inCluster.filter((one) => stage.test(one) && !stages.slice(0, index).some((earlier) => earlier.test(one))),
-    );
-    expect(install).toHaveLength(1);
-    const [notes] = [await reader.cluster(await reader.filled(install[0] ?? ""))];
+    const [install = "", ...others] = inStages(texts("cluster"), [/^helm install/]);
+    const [leave, between] = [others.filter(isLeaving), others.filter((command) => !isLeaving(command))];
+    const notes = await reader.cluster(await reader.filled(install));
     const next = typedInNotes(notes.stdout);
     expect([notes.code, notes.stderr, next.length > 5]).toEqual([0, "", true]);
     await story.waitForCondition(story.node, "GhostSandboxes", () => true);
-    await type(next, reader.cluster);
-    await type(between, reader.cluster);
-    await type(
-      onNode.filter((command) => command.includes("AGENT")),
-      reader.node,
-    );
-    // The last ones: they end a container.
-    await type(
-      onNode.filter((command) => /^crictl (?:stop|rm)/.test(command)),
-      reader.node,
-    );
-    await type(
-      [...leave.filter((one) => one.startsWith("helm")), ...leave.filter((one) => !one.startsWith("helm"))],
-      reader.cluster,
-    );
+    await type([...next, ...between], reader.cluster);
+    const agentOrContainer = onNode.filter((command) => /AGENT|^crictl (?:stop|rm)/.test(command));
+    await type(inStages(agentOrContainer, [/AGENT/]), reader.node);
+    await type(inStages(leave, LEAVING), reader.cluster);
 
     expect(failed).toEqual([]);
   },
   HANG_GUARD_MS,
 );
+
+const LEAVING = [/^helm upgrade/, /^helm uninstall/, /apply -k deploy/, /delete -k deploy/, /^unghost withdraw/];
+
+function isLeaving(command: string): boolean {
+  return LEAVING.some((stage) => stage.test(command));
+}
+
+/** The commands of the first stage first, and so on; the others after them. */
+function inStages(typed: readonly string[], stages: readonly RegExp[]): readonly string[] {
+  const rankOf = (command: string) => stages.findIndex((stage) => stage.test(command)) >>> 0;
+  return typed.toSorted((one, other) => rankOf(one) - rankOf(other));
+}
 
 /** Exit codes that a reader meets when the command worked: findings, or nothing recognised, are answers. */
 function codesOf(command: string): readonly number[] {

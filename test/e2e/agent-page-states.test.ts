@@ -102,6 +102,14 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     ]);
   });
 
+  test("commands can be copied as they run where the reader is", async () => {
+    const commandPlace = "kubectl --namespace unghost exec -it unghost-agent-x --";
+    const { address } = await serve(ghostState([sighting()], { commandPlace }));
+    const { page } = await visited(address);
+
+    await page.getByText(`${commandPlace} unghost heal --dry-run`, { exact: true }).waitFor();
+  });
+
   test("lists the manual steps of a class that is not healed automatically", async () => {
     const treatment = { automatic: false, reversible: false, steps: ["restart the plugin"] };
     const plan = { steps: [], reason: "its steps are manual", code: "needs-consent" };

@@ -71,6 +71,9 @@ async function refusal(
 async function contentFor(parts: RouteParts, request: RequestHead, path: string): Promise<Answer | Subscription> {
   if (path === "/api/events") return changes(parts.events, request.method);
   if (path === "/") return pageAnswer(await parts.page(), parts.bytes, request.headers.get("accept-encoding"));
+  if (path.startsWith(EXPLAIN) && request.headers.get("accept")?.includes("text/html") === true) {
+    return (await explanationPage(parts, path)) ?? NOT_FOUND;
+  }
   return await contentOf(parts, path);
 }
 
@@ -87,20 +90,46 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
     case "/api/state":
       return typed("application/json", parts.bytes(path, stateJson(parts.store.state())));
     default:
-      return (await explanation(path)) ?? text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
+      return (await explanation(path)) ?? NOT_FOUND;
   }
 }
 
 const EXPLAIN = "/explain/";
+const NOT_FOUND = text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
 
 /** The output of `unghost explain CLASS`, for the links of the page. */
 async function explanation(path: string): Promise<Answer | undefined> {
-  if (!path.startsWith(EXPLAIN)) return undefined;
+  const words = path.startsWith(EXPLAIN) ? await classWords(path.slice(EXPLAIN.length)) : undefined;
+  return words === undefined ? undefined : typed(PLAIN, words);
+}
+
+/** The same for a browser, in the page's style. */
+async function explanationPage(parts: RouteParts, path: string): Promise<Answer | undefined> {
+  const name = path.slice(EXPLAIN.length);
+  const words = await classWords(name);
+  if (words === undefined) return undefined;
+  const { html, styleHashes } = await parts.page();
+  const style = /<style>.*?<\/style>/s.exec(html)?.[0] ?? "";
+  const head = `<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${inHtml(name)} · unghost</title>${style}`;
+  const body = `<main id="page"><h1>${inHtml(name)}</h1><pre class="card">${inHtml(words)}</pre><p><a href="/">Status page</a></p></main>`;
+  const answer = typed(
+    "text/html; charset=utf-8",
+    `<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`,
+  );
+  const policy = pagePolicy({ scriptHashes: [], styleHashes });
+  return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, vary: "accept" } };
+}
+
+async function classWords(name: string): Promise<string | undefined> {
   const { classNamed } = await import("../../classes/index.ts");
-  const known = classNamed(path.slice(EXPLAIN.length));
+  const known = classNamed(name);
   if (known === undefined) return undefined;
   const { renderClass } = await import("../../report/explain.ts");
-  return typed(PLAIN, renderClass(known, { width: 100, colour: false }));
+  return renderClass(known, { width: 100, colour: false });
+}
+
+function inHtml(plain: string): string {
+  return plain.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
 function pageAnswer(page: StatusPage, bytes: SharedBytes, accepted = ""): Answer {
@@ -153,7 +182,7 @@ const SECURITY_HEADERS = {
 } as const;
 
 /** The page may run its own inline script and style, show an embedded icon, and connect to its own agent. */
-function pagePolicy({ scriptHashes, styleHashes }: StatusPage): string {
+function pagePolicy({ scriptHashes, styleHashes }: Pick<StatusPage, "scriptHashes" | "styleHashes">): string {
   return [
     "default-src 'none'",
     `script-src ${sources(scriptHashes)}`,

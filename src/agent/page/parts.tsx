@@ -4,7 +4,9 @@ import { live } from "./live.ts";
 import { ago, timeOfDay } from "./words.ts";
 
 /** A command to be copied as it is: by its button, or by one click into it. */
-export function Command({ line }: { readonly line: string }) {
+export function Command({ line: command }: { readonly line: string }) {
+  const place = live().state?.commandPlace;
+  const line = place === undefined ? command : `${place} ${command}`;
   const [isCopied, setCopied] = useState(false);
   const copy = (): void => {
     copyText(line).then(

@@ -4,7 +4,17 @@ import type { TimelinePoint } from "../state/state.ts";
 import type { TimelineRun } from "../state/state-json.ts";
 import { live } from "./live.ts";
 import { Definitions, Fold } from "./parts.tsx";
-import { type Chart, chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords, pointsOf } from "./timeline.ts";
+import {
+  type Chart,
+  chartOf,
+  dayInWords,
+  hourLines,
+  LANES,
+  minuteInWords,
+  pointsOf,
+  rangeInWords,
+  startOf,
+} from "./timeline.ts";
 import { DAY } from "./words.ts";
 
 export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
@@ -14,7 +24,7 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
   const words = `The last 24 hours: ${dayInWords(points, live().nodeClock / 1000)}.`;
   return (
     <section aria-labelledby="timeline">
-      <h2 id="timeline">Last 24 hours</h2>
+      <h2 id="timeline">{rangeInWords(points, live().nodeClock / 1000)}</h2>
       <div class="card">
         <TimelineChart points={points} label={words} onPointed={setPointed} />
         <p class="quiet">{at === undefined ? words : `${DAY.format(at.minute * 1000)}: ${minuteInWords(at)}.`}</p>
@@ -41,8 +51,6 @@ interface TimelineChartProps {
 
 const HEIGHT = 190;
 const AXIS_WIDTH = 64;
-/** A young agent's first minutes fill the chart, too. */
-const SHORTEST_S = 600;
 /** What happens now must not be cut off by the edge. */
 const MARGIN = 0.007;
 
@@ -75,7 +83,7 @@ function drawn(element: HTMLElement, chart: Chart, onPointed: TimelineChartProps
   const style = getComputedStyle(element);
   const colour = (name: string): string => style.getPropertyValue(name);
   const now = live().nodeClock / 1000;
-  const from = Math.max(now - DAY_S, Math.min(chart.minutes[0] ?? now, now - SHORTEST_S));
+  const from = startOf(chart.minutes, now);
   const to = now + (now - from) * MARGIN;
   const font = `12px ${style.fontFamily}`;
   const laneColours = ["--good", "--bad", "--busy", "--unsure"].map(colour);

@@ -84,6 +84,25 @@ function wholeMinutes(fromS: number, untilS: number): number {
   return Math.max(0, Math.floor((untilS - fromS) / MINUTE_S));
 }
 
+/** A young agent's first minutes fill the chart, too. */
+const SHORTEST_S = 600;
+
+/** Where the chart starts. */
+export function startOf(minutes: readonly number[], nowS: number): number {
+  return Math.max(nowS - DAY_S, Math.min(minutes[0] ?? nowS, nowS - SHORTEST_S));
+}
+
+/** `Last 24 hours`, or how far back the chart goes. */
+export function rangeInWords(points: readonly TimelinePoint[], nowS: number): string {
+  const seconds =
+    nowS -
+    startOf(
+      points.map(({ minute }) => minute),
+      nowS,
+    );
+  return seconds > DAY_S - HOUR_S ? "Last 24 hours" : `Last ${durationInWords(seconds)}`;
+}
+
 export function dayInWords(points: readonly TimelinePoint[], nowS: number): string {
   const day = summaryOf(points, wholeMinutes(nowS - DAY_S, endOf(points, nowS)));
   if (day.knownMinutes === 0) return ["ghosts unknown", ...eventsIn(day)].join(", ");

@@ -74,6 +74,8 @@ export interface AgentState {
   readonly pauseReason?: PauseReason;
   /** The last error of the configuration file: the previous one is still in effect. */
   readonly configProblem?: string;
+  /** What comes before a command of unghost for readers of the page; missing on the host itself. */
+  readonly commandPlace?: string;
   /** The address at which the network can read this without a token. */
   readonly openAddress?: string;
 }

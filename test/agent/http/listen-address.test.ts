@@ -72,6 +72,15 @@ test("beside one address of the network it serves loopback on the same port; the
   await expect(ask(`http://127.0.0.3:${port}`, "/healthz")).rejects.toThrow("ECONNREFUSED");
 });
 
+test("every address of a dual-stack node is served at one port", async () => {
+  const { address } = await opened({ listen: "[::]:0" });
+  const { port } = new URL(address);
+
+  for (const host of ["127.0.0.1", "[::1]"]) {
+    expect((await ask(`http://${host}:${port}`, "/healthz")).status).toBe(200);
+  }
+});
+
 test("reports the opened address as a URL", async () => {
   expect((await opened()).address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect((await opened({ listen: "[::1]:0" })).address).toMatch(/^http:\/\/\[::1\]:\d+$/);

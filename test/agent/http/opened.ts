@@ -5,7 +5,7 @@ import { type AgentServerOptions, openAgentServer } from "../../../src/agent/htt
 import { openStore, type Store } from "../../../src/agent/state/store.ts";
 import { freshState } from "../metrics/agent-state.ts";
 
-const HTML = "<!doctype html><title>unghost</title><script>1</script>";
+const HTML = "<!doctype html><style>p{}</style><title>unghost</title><script>1</script>";
 
 export const PAGE: StatusPage = {
   html: HTML,

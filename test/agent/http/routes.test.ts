@@ -62,6 +62,19 @@ describe("routes", () => {
     }
   });
 
+  test("a browser gets it in the page's style, with names as text", async () => {
+    const { address } = await opened();
+
+    const reply = await ask(address, "/explain/dead-after-crash", { headers: { accept: "text/html,*/*;q=0.8" } });
+
+    expect(reply.headers["content-type"]).toBe("text/html; charset=utf-8");
+    expect(reply.headers["content-security-policy"]).toContain("style-src 'sha256-");
+    expect(reply.text).toContain(/<style>.*?<\/style>/s.exec(PAGE.html)?.[0] ?? "no style");
+    expect(reply.text).toContain("How it reads in logs");
+    expect(reply.text).not.toContain("<script");
+    expect((await ask(address, "/explain/<b>", { headers: { accept: "text/html" } })).status).toBe(404);
+  });
+
   test.each(["/explain/", "/explain/no-such-class", "/explain/constructor", "/explain/<b>"])(
     "%s is not found",
     async (path) => {

@@ -8,11 +8,20 @@ import {
   LANES,
   minuteInWords,
   pointsOf,
+  rangeInWords,
 } from "../../../src/agent/page/timeline.ts";
 import { runsOf } from "../../../src/agent/state/state-json.ts";
 import { eventfulDay, point } from "./agent-states.ts";
 
 const HOUR = 1_800_000_000 - (1_800_000_000 % 3600);
+
+test("the heading is how far back the chart goes", () => {
+  const at = (secondsAgo: number) => [point(HOUR - secondsAgo)];
+
+  expect(rangeInWords([], HOUR)).toBe("Last 10m");
+  expect(rangeInWords(at(1800), HOUR)).toBe("Last 30m");
+  expect(rangeInWords(at(DAY_S), HOUR)).toBe("Last 24 hours");
+});
 
 describe("timeline in stretches", () => {
   const few = fc.integer({ min: 0, max: 2 });
