@@ -5,7 +5,7 @@ import type { Service } from "../service.ts";
 import type { Tools } from "../tools.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { installKubelet, type KubeletSettings, prepareForKubelet } from "./kubelet.ts";
-import { attachNode, nodeIp } from "./network.ts";
+import { attachNode, type ClusterAddresses } from "./network.ts";
 import type { ClusterTools } from "./tools.ts";
 
 /** A lab node with a real kubelet. */
@@ -23,6 +23,7 @@ export interface ClusterNode {
 export interface ClusterNodeOptions extends Pick<NodeOptions, "watch" | "disk" | "runtimeConfig"> {
   readonly runtime: RuntimeVersion;
   readonly kubelet: KubeletSettings;
+  readonly addresses: ClusterAddresses;
 }
 
 export async function startClusterNode(
@@ -32,13 +33,14 @@ export async function startClusterNode(
   programs: ClusterTools,
   { kubelet: settings, ...options }: ClusterNodeOptions,
 ): Promise<ClusterNode> {
-  const ip = nodeIp(index);
-  const lab = await startNode({ ...options, cni: podNetwork(index) });
+  const { addresses, ...nodeOptions } = options;
+  const ip = addresses.node(index);
+  const lab = await startNode({ ...nodeOptions, cni: podNetwork(index, addresses) });
   try {
     const controlPlane = await starting;
     const kubelet = await installKubelet(lab, ip, controlPlane, programs, settings);
     const join = async (beforeKubelet?: () => Promise<void>) => {
-      await attachNode(tools, controlPlane.initPid, lab.initPid, ip);
+      await attachNode(tools, controlPlane, lab.initPid, ip);
       await prepareForKubelet(lab);
       await beforeKubelet?.();
       await kubelet.start();
@@ -62,8 +64,12 @@ export async function startClusterNode(
 }
 
 /** A separate range for each node's pods. */
-function podNetwork(index: number): CniConflist {
+function podNetwork(index: number, addresses: ClusterAddresses): CniConflist {
   const network = bridgeNetwork();
-  const ipam = { type: "host-local", ranges: [[{ subnet: `10.88.${index}.0/24` }]], routes: [{ dst: "0.0.0.0/0" }] };
+  const ipam = {
+    type: "host-local",
+    ranges: [[{ subnet: addresses.podSubnet(index) }]],
+    routes: [{ dst: addresses.everywhere }],
+  };
   return { ...network, plugins: [{ ...network.plugins[0], ipam }] };
 }

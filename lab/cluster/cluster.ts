@@ -8,6 +8,7 @@ import type { ApiReader } from "./api-reader.ts";
 import { type ClusterNode, startClusterNode } from "./cluster-node.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import type { KubeletSettings } from "./kubelet.ts";
+import { type ClusterAddresses, IPV4 } from "./network.ts";
 import type { Condition, NodeObject, PodObject } from "./objects.ts";
 import { ensureClusterTools } from "./tools.ts";
 
@@ -19,6 +20,8 @@ export interface ClusterOptions {
   readonly kubelet?: KubeletSettings;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
+  /** IPv4 by default. */
+  readonly addresses?: ClusterAddresses;
   readonly runtimeConfig?: string;
   /** Called with every command that is run in a node. */
   readonly watch?: CommandWatch;
@@ -65,9 +68,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
   const tools = await ensureTools();
   const { runtime = "1.6", kubelet = {}, disk = "directory", runtimeConfig = "", watch } = options;
-  const how = { runtime, kubelet, disk, runtimeConfig, ...(watch === undefined ? {} : { watch }) };
+  const { addresses = IPV4 } = options;
+  const how = { runtime, kubelet, addresses, disk, runtimeConfig, ...(watch === undefined ? {} : { watch }) };
   // Concurrently: each of them mostly waits for its own programs.
-  const starting = startControlPlane(tools, programs);
+  const starting = startControlPlane(tools, programs, addresses);
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
   const [plane, ...joined] = await Promise.allSettled([
     starting,

@@ -8,7 +8,7 @@ import type { Tools } from "../tools.ts";
 import { type ApiReader, openApiReader } from "./api-reader.ts";
 import { type Credentials, kubeconfig } from "./kubeconfig.ts";
 import { type Machine, startMachine } from "./machine.ts";
-import { API_SERVER_PORT, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP } from "./network.ts";
+import { API_SERVER_PORT, type ClusterAddresses, IPV4 } from "./network.ts";
 import { type ClusterTools, ensureHelm, type HelmMajor } from "./tools.ts";
 
 /**
@@ -17,6 +17,7 @@ import { type ClusterTools, ensureHelm, type HelmMajor } from "./tools.ts";
  */
 export interface ControlPlane {
   readonly initPid: number;
+  readonly addresses: ClusterAddresses;
   readonly server: string;
   readonly authority: Authority;
   readonly apiServer: Service;
@@ -50,32 +51,41 @@ const PKI = "/etc/kubernetes/pki";
 const ADMIN = "/etc/kubernetes/admin.conf";
 const OTHER = "/etc/kubernetes/other.conf";
 const ETCD = "http://127.0.0.1:2379";
-const SERVICE_IPS = "10.96.0.0/16";
 const KUBECTL_MS = 120_000;
 const HELM_MS = 600_000;
 
-export async function startControlPlane(tools: Tools, programs: ClusterTools): Promise<ControlPlane> {
+export async function startControlPlane(
+  tools: Tools,
+  programs: ClusterTools,
+  addresses: ClusterAddresses = IPV4,
+): Promise<ControlPlane> {
   const machine = await startMachine(tools, [programs.kubernetesDir]);
   try {
-    return await startIn(machine, programs);
+    return await startIn(machine, programs, addresses);
   } catch (error) {
     await machine.destroy();
     throw error;
   }
 }
 
-async function startIn(machine: Machine, programs: ClusterTools): Promise<ControlPlane> {
-  const server = `https://${CONTROL_PLANE_IP}:${API_SERVER_PORT}`;
+async function startIn(machine: Machine, programs: ClusterTools, addresses: ClusterAddresses): Promise<ControlPlane> {
+  const host = addresses.controlPlane;
+  const server = `https://${host.includes(":") ? `[${host}]` : host}:${API_SERVER_PORT}`;
   const authority = makeAuthority(machine.dir, "lab-cluster");
-  await writeCredentials(machine, authority, server);
-  for (const ip of [CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP]) {
-    await machine.check(["ip", "address", "add", `${ip}/32`, "dev", "lo"]);
+  await writeCredentials(machine, authority, server, addresses);
+  for (const ip of [addresses.controlPlane, addresses.kubernetesService]) {
+    await machine.check(["ip", "address", "add", `${ip}/${addresses.hostPrefix}`, "dev", "lo"]);
   }
 
   const program = (name: string) => join(programs.kubernetesDir, name);
   const run = (name: string, command: readonly string[]) => service(machine, name, `/var/log/${name}.log`, command);
   const etcd = run("etcd", [programs.etcd, ...ETCD_FLAGS]);
-  const apiServer = run("kube-apiserver", [program("kube-apiserver"), ...API_SERVER_FLAGS]);
+  const apiServer = run("kube-apiserver", [
+    program("kube-apiserver"),
+    ...API_SERVER_FLAGS,
+    `--advertise-address=${addresses.controlPlane}`,
+    `--service-cluster-ip-range=${addresses.services}`,
+  ]);
   const controllerManager = run("kube-controller-manager", [program("kube-controller-manager"), ...CONTROLLER_FLAGS]);
   const scheduler = run("kube-scheduler", [program("kube-scheduler"), ...SCHEDULER_FLAGS]);
   const proxySocket = "/run/lab-api.sock";
@@ -100,6 +110,7 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     get initPid() {
       return machine.initPid;
     },
+    addresses,
     server,
     authority,
     apiServer,
@@ -147,7 +158,6 @@ const ETCD_FLAGS = [
 
 const API_SERVER_FLAGS = [
   `--etcd-servers=${ETCD}`,
-  `--advertise-address=${CONTROL_PLANE_IP}`,
   "--allow-privileged",
   "--authorization-mode=Node,RBAC",
   "--allow-privileged",
@@ -162,7 +172,6 @@ const API_SERVER_FLAGS = [
   `--service-account-issuer=https://kubernetes.default.svc`,
   `--service-account-key-file=${PKI}/sa.pub`,
   `--service-account-signing-key-file=${PKI}/sa.key`,
-  `--service-cluster-ip-range=${SERVICE_IPS}`,
   `--secure-port=${API_SERVER_PORT}`,
   "--profiling=false",
 ];
@@ -178,11 +187,16 @@ const CONTROLLER_FLAGS = [
 const SCHEDULER_FLAGS = ["--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=false"];
 
 /** kubeadm's files under /etc/kubernetes. */
-async function writeCredentials(machine: Machine, authority: Authority, server: string): Promise<void> {
+async function writeCredentials(
+  machine: Machine,
+  authority: Authority,
+  server: string,
+  { controlPlane, kubernetesService }: ClusterAddresses,
+): Promise<void> {
   const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(
     (name) => `DNS:${name}`,
   );
-  const addresses = [CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP, "127.0.0.1"].map((ip) => `IP:${ip}`);
+  const addresses = [controlPlane, kubernetesService, "127.0.0.1"].map((ip) => `IP:${ip}`);
   const pairs = {
     apiserver: authority.issue("/CN=kube-apiserver", { san: [...names, ...addresses].join(",") }),
     "apiserver-kubelet-client": authority.issue("/O=system:masters/CN=kube-apiserver-kubelet-client"),

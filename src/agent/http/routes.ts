@@ -112,12 +112,12 @@ async function explanationPage(parts: RouteParts, path: string): Promise<Answer 
   const style = /<style>.*?<\/style>/s.exec(html)?.[0] ?? "";
   const head = `<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${inHtml(name)} · unghost</title>${style}`;
   const body = `<main id="page"><h1>${inHtml(name)}</h1><pre class="card">${inHtml(words)}</pre><p><a href="/">Status page</a></p></main>`;
-  const answer = typed(
+  const plain = typed(
     "text/html; charset=utf-8",
     `<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`,
   );
   const policy = pagePolicy({ scriptHashes: [], styleHashes });
-  return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, vary: "accept" } };
+  return { ...plain, headers: { ...plain.headers, "content-security-policy": policy, vary: "accept" } };
 }
 
 async function classWords(name: string): Promise<string | undefined> {

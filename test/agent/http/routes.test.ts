@@ -70,7 +70,7 @@ describe("routes", () => {
     expect(reply.headers["content-type"]).toBe("text/html; charset=utf-8");
     expect(reply.headers["content-security-policy"]).toContain("style-src 'sha256-");
     expect(reply.text).toContain(/<style>.*?<\/style>/s.exec(PAGE.html)?.[0] ?? "no style");
-    expect(reply.text).toContain("How it reads in logs");
+    expect(reply.text).toContain("Sandbox that died with the node");
     expect(reply.text).not.toContain("<script");
     expect((await ask(address, "/explain/<b>", { headers: { accept: "text/html" } })).status).toBe(404);
   });
