@@ -21,6 +21,8 @@ import { agentFlags, environmentName, kebab, NODE } from "./settings/table.ts";
 import { nearestOf } from "./suggest.ts";
 import { VERSION } from "./version.ts";
 
+const NO_SUGGESTIONS = { threshold: 0, weights: { insertion: 1, deletion: 1, substitution: 1, transposition: 1 } };
+
 async function application(args: readonly string[]): Promise<Application<Context>> {
   const routes = await routesFor(args);
   const flags = Object.keys((await commandNamed(args[0] ?? ""))?.parameters.flags ?? {});
@@ -34,7 +36,8 @@ async function application(args: readonly string[]): Promise<Application<Context
   return buildApplication(routes, {
     name: "unghost",
     versionInfo: { currentVersion: VERSION },
-    scanner: { caseStyle: "allow-kebab-for-camel" },
+    // Mistyped words are compared here, in argumentMistake: stricli compares every flag of a correct line as well.
+    scanner: { caseStyle: "allow-kebab-for-camel", distanceOptions: NO_SUGGESTIONS },
     documentation: { disableAnsiColor: true, caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
     localization: { loadText: () => text },
     determineExitCode: failureCode,

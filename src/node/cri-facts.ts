@@ -11,7 +11,7 @@ import {
   type StatusResponse,
 } from "../runtime/gen/runtime/v1/cri.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
-import { type Listing, listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
+import { type Listing, listAllContainers } from "../runtime/lists.ts";
 import { containerId, podUid, sandboxId } from "./types/ids.ts";
 import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandbox } from "./types/runtime.ts";
 
@@ -71,10 +71,9 @@ async function statusOrDeadline(
 export async function readCri(
   cri: CriClient,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
-  hints: () => Promise<readonly PodHint[]>,
+  listing: Promise<Listing<PodSandbox>>,
   options: CallOptions,
 ): Promise<Source<CriFacts>> {
-  const listing = listAllSandboxes(cri, hints, options);
   const idsListed = async () => (await listing).items.map(({ id }) => id);
   const [listedSandboxes, firstContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
   const { items: listedContainers, sandboxesIncomplete } = await settled(firstContainers, listedSandboxes, cri, () =>
@@ -125,6 +124,16 @@ async function hasSandbox(cri: CriClient, id: string): Promise<"yes" | "no" | "u
     return (await cri.podSandboxState(id, { timeoutMs: SLOW_STATUS_MS })) === undefined ? "no" : "yes";
   } catch (error) {
     if (error instanceof RuntimeError) return "unknown";
+    throw error;
+  }
+}
+
+/** False without an answer: readCri() reports the error. */
+export async function hasNotReady(listing: Promise<Listing<PodSandbox>>): Promise<boolean> {
+  try {
+    return (await listing).items.some(({ state }) => state === PodSandboxState.SANDBOX_NOTREADY);
+  } catch (error) {
+    if (error instanceof RuntimeError) return false;
     throw error;
   }
 }

@@ -14,9 +14,8 @@ const MAX_HOLDERS = 3;
 const TROUBLE = /inotify|too many open files|inactive stream|deadline ?exceeded/i;
 
 /** Every open file of every process of root is listed for it: only where something waits or fails. */
-export function needsInotifyUse({ cri, logs }: Snapshot): boolean {
-  const isDead = valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady") === true;
-  return isDead || (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => TROUBLE.test(text));
+export function needsInotifyUse(hasDeadSandboxes: boolean, logs: Snapshot["logs"]): boolean {
+  return hasDeadSandboxes || (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => TROUBLE.test(text));
 }
 
 /** The inotify instances of root on this node, which all share one limit. */

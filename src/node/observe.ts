@@ -6,11 +6,12 @@ import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts"
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { BYTES_PER_SCAN, type CallOptions, openChannel } from "../runtime/grpc.ts";
+import { listAllSandboxes } from "../runtime/lists.ts";
 import { withoutGuard } from "./cni-conf.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd, unansweredShims } from "./containerd-facts.ts";
-import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
+import { fetchRuntimeInfo, hasNotReady, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
 import { needsInotifyUse, readInotifyUse } from "./inotify.ts";
 import { readKernelLog } from "./kernel-log.ts";
@@ -69,7 +70,8 @@ async function observeRuntime(options: ObserveOptions, env: Environment): Promis
       containerd: absent<ContainerdFacts>(found.message),
       cri: failed<CriFacts>(found.message, found.next),
     };
-    return await observeWith(options, env, "", Promise.resolve(undefined), Promise.resolve(nothing));
+    const reading = { facts: Promise.resolve(nothing), hasDeadSandboxes: Promise.resolve(false) };
+    return await observeWith(options, env, "", Promise.resolve(undefined), reading);
   }
   const channel = openChannel(found.path, { maxBytes: BYTES_PER_SCAN });
   const cri = openCri(found.path, channel);
@@ -84,7 +86,7 @@ async function observeRuntime(options: ObserveOptions, env: Environment): Promis
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
     // A hung cluster may have used up the timeout: the second request has its own.
     const settled = await rescan(snapshot, root, () => observeContainerd(containerd, callWithin(timeoutMs)));
-    return await withNodeLimits(await withCniDaemons(settled, root, timeoutMs), root, timeoutMs);
+    return await withCniDaemons(settled, root, timeoutMs);
   } finally {
     channel.close();
   }
@@ -100,16 +102,18 @@ async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: numbe
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
 }
 
-async function withNodeLimits(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
-  if (!needsInotifyUse(snapshot)) return snapshot;
-  const signal = AbortSignal.timeout(timeoutMs);
-  const table = await readProcessTable({ root, signal });
-  return { ...snapshot, inotify: await readInotifyUse({ root, table, signal }) };
-}
-
 interface RuntimeFacts {
   readonly containerd: Source<ContainerdFacts>;
   readonly cri: Source<CriFacts>;
+}
+
+interface RuntimeReading {
+  readonly facts: Promise<RuntimeFacts>;
+  /**
+   * Known once the sandboxes are listed, while the runtime still asks the shims: what is read only on a node with dead
+   * sandboxes is read meanwhile.
+   */
+  readonly hasDeadSandboxes: Promise<boolean>;
 }
 
 async function observeWith(
@@ -117,7 +121,7 @@ async function observeWith(
   env: Environment,
   path: string,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
-  runtimeFacts: Promise<RuntimeFacts>,
+  { facts: runtimeFacts, hasDeadSandboxes }: RuntimeReading,
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
   const observedAt = new Date();
@@ -140,48 +144,53 @@ async function observeWith(
     };
   });
 
-  async function kernelFacts() {
-    return options.withoutKernelLog === true
-      ? absent<KernelFacts>("not requested")
-      : await readKernelLog({ root, signal });
+  async function kernelFacts(): Promise<Source<KernelFacts>> {
+    if (options.withoutKernelLog === true) return absent("not requested");
+    // A healthy node does not need the milliseconds for reading its log.
+    if (!(await hasDeadSandboxes) && !hasRestarts((await runtimeFacts).cri))
+      return absent("nothing is dead, and nothing restarts");
+    return await readKernelLog({ root, signal });
   }
 
   // Sources without the runtime come first: they are read while the runtime prepares its answers.
-  const hasDeadSandboxes = runtimeFacts.then(({ cri }) =>
-    Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
-  );
   const runtimeProcess = table.then((processTable) =>
     path === "" ? absent<ProcessId>("no runtime") : findRuntimeProcess({ root, socketPath: path, table: processTable }),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
   const cniFacts = readCni({ ...options, root, cacheDir: options.cniCacheDir, network, table, signal });
-  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
-    readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
-    Promise.all([hasDeadSandboxes, kubeletRoot]).then(([isUnhealthy, where]) =>
-      isUnhealthy ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
-    ),
-    readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
-    table.then((processTable) => {
-      const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
-      const isContainerd = network.then((info) => info.isContainerd);
-      return readProcesses({
-        root,
-        table: processTable,
-        signal,
-        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd, process: runtimeProcess } }),
-      });
-    }),
-    runtimeFacts.then(({ cri }) =>
-      needsKernelLog(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
-    ),
-    readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine }),
-    cniFacts,
-    Promise.all([runtimeInfo, runtimeProcess]).then((known) => describeRuntime(path, ...known)),
-    runtimeFacts,
-    Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
-      readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
-    ),
-  ]);
+  const readingLogs = readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine });
+  const inotifyUse = Promise.all([hasDeadSandboxes, readingLogs, table]).then(([isUnhealthy, lines, processTable]) =>
+    path !== "" && needsInotifyUse(isUnhealthy, lines)
+      ? readInotifyUse({ root, table: processTable, signal })
+      : undefined,
+  );
+  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon, inotify] =
+    await Promise.all([
+      readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
+      Promise.all([hasDeadSandboxes, kubeletRoot]).then(([isUnhealthy, where]) =>
+        isUnhealthy ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
+      ),
+      readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
+      table.then((processTable) => {
+        const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
+        const isContainerd = network.then((info) => info.isContainerd);
+        return readProcesses({
+          root,
+          table: processTable,
+          signal,
+          ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd, process: runtimeProcess } }),
+        });
+      }),
+      kernelFacts(),
+      readingLogs,
+      cniFacts,
+      Promise.all([runtimeInfo, runtimeProcess]).then((known) => describeRuntime(path, ...known)),
+      runtimeFacts,
+      Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
+        readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
+      ),
+      inotifyUse,
+    ]);
   const staticManifests = await readStaticManifests({ root, signal, table });
   const podVolumes = readPodVolumes({ kubernetes }, { root, kubeletRoot: await kubeletRoot });
   return {
@@ -201,22 +210,20 @@ async function observeWith(
     staticManifests,
     podVolumes,
     kernel,
+    inotify,
   };
 }
 
-/** Whether the kernel's state matters: a healthy node does not need the milliseconds for reading its log. */
-function needsKernelLog(source: Source<CriFacts>): boolean {
-  const cri = valueOr(source, undefined);
-  if (cri === undefined) return false;
-  return cri.sandboxes.some(({ state }) => state === "notReady") || cri.containers.some(({ attempt }) => attempt > 1);
+function hasRestarts(cri: Source<CriFacts>): boolean {
+  return valueOr(cri, undefined)?.containers.some(({ attempt }) => attempt > 1) === true;
 }
 
-async function readRuntime(
+function readRuntime(
   cri: CriClient,
   client: ContainerdClient,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
   call: CallOptions,
-): Promise<RuntimeFacts> {
+): RuntimeReading {
   const containerd = observeContainerd(client, call);
   const hints = async () =>
     (valueOr(await containerd, undefined)?.records ?? []).flatMap(({ labels }) => {
@@ -224,11 +231,14 @@ async function readRuntime(
       const uid = labels["io.kubernetes.pod.uid"];
       return namespace !== undefined && uid !== undefined ? [{ namespace, uid }] : [];
     });
-  const facts = orFailed(readCri(cri, runtimeInfo, hints, call));
-  const [containerdSource, criSource] = await Promise.all([containerd, facts]);
-  // One broken socket is one problem, and CRI's is the one to report.
-  const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
-  return { cri: criSource, containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
+  const listing = listAllSandboxes(cri, hints, call);
+  const reading = Promise.all([containerd, orFailed(readCri(cri, runtimeInfo, listing, call))]);
+  const facts = reading.then(([containerdSource, criSource]): RuntimeFacts => {
+    // One broken socket is one problem, and CRI's is the one to report.
+    const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
+    return { cri: criSource, containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
+  });
+  return { facts, hasDeadSandboxes: hasNotReady(listing) };
 }
 
 function observeContainerd(client: ContainerdClient, call: CallOptions): Promise<Source<ContainerdFacts>> {

@@ -3,7 +3,7 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { unreadClasses } from "../diagnose/verdict.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
 import { endWasLost } from "../evidence/ending.ts";
-import { type Finding, reason } from "../evidence/finding.ts";
+import type { Finding } from "../evidence/finding.ts";
 import { STEPS, type StepKind, type StepOf } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { FailuresByFinding } from "../heal/journal/earlier-failures.ts";
@@ -15,11 +15,8 @@ import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
 import { isFullId, type PodRef } from "../node/types/ids.ts";
 import type { KernelFacts, Snapshot } from "../node/types/snapshot.ts";
 import type { LeftAlone } from "../plan/plan.ts";
-import { planDigest } from "../plan/saved-plan.ts";
-import type { Planned } from "../plan/scan.ts";
 import type { NodeReport, ReportedAction, ReportedFinding, SINCE_SOURCES } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
-import { plannedSteps } from "./step-words.ts";
 
 /** Builds the report from snapshot and diagnosis. */
 export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeReport {
@@ -229,28 +226,13 @@ export function sandboxOf({ subject }: Pick<ReportedFinding, "subject">): string
   return sandboxId ?? (isFullId(name) ? name : undefined);
 }
 
-const DRY_RUN = reason("dry-run", "not done: --dry-run stops at the plan");
-
-/** A plan as a report: nothing of it was executed. */
-export function planReport({
+/** What was done, and why the rest was skipped. */
+export function healingReport({
   snapshot,
   diagnosis,
   plan,
-}: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
-  const results = [
-    ...plan.actions.map(
-      (action): ActionResult => ({ action, outcome: "skipped", reason: DRY_RUN.text, code: DRY_RUN.code, seconds: 0 }),
-    ),
-    ...plan.leftAlone.map(skipped),
-  ];
-  const report = withHealing(buildReport(snapshot, diagnosis), results);
-  const changes = new Map(plan.actions.map((action) => [action.finding.id, [...plannedSteps(action)]]));
-  const actions = report.actions?.map((action) => ({ ...action, changes: changes.get(action.finding) ?? [] }));
-  return { ...report, actions, planDigest: planDigest(plan) };
-}
-
-/** What was done, and why the rest was skipped. */
-export function healingReport({ snapshot, diagnosis, plan, results }: Healing): NodeReport {
+  results,
+}: Pick<Healing, "snapshot" | "diagnosis" | "plan" | "results">): NodeReport {
   const tried = new Set(results.map(({ action }) => action.finding.id));
   const left = plan.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);
   return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);

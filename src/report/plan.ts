@@ -1,9 +1,11 @@
 import { classById } from "../classes/index.ts";
-import type { Reason } from "../evidence/finding.ts";
+import { type Reason, reason as reasonFor } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/text.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
-import { reportedFinding } from "./build.ts";
+import { planDigest } from "../plan/saved-plan.ts";
+import type { Planned } from "../plan/scan.ts";
+import { healingReport, reportedFinding } from "./build.ts";
 import {
   evidenceLines,
   type FindingsTable,
@@ -161,4 +163,19 @@ export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): Node
 
 function planOf({ text, code }: Reason, changes: readonly PlannedStep[]) {
   return { steps: stepWords(changes), changes: [...changes], reason: text, code };
+}
+
+const DRY_RUN = reasonFor("dry-run", "not done: --dry-run stops at the plan");
+
+/** A plan as a report: nothing of it was executed. */
+export function planReport(planned: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
+  const { plan } = planned;
+  const { text, code } = DRY_RUN;
+  const results = plan.actions.map(
+    (action) => ({ action, outcome: "skipped", reason: text, code, seconds: 0 }) as const,
+  );
+  const report = healingReport({ ...planned, results });
+  const changes = new Map(plan.actions.map((action) => [action.finding.id, [...plannedSteps(action)]]));
+  const actions = report.actions?.map((action) => ({ ...action, changes: changes.get(action.finding) ?? [] }));
+  return { ...report, actions, planDigest: planDigest(plan) };
 }

@@ -3,6 +3,7 @@ import { readCri } from "../../src/node/cri-facts.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { RuntimeError, type RuntimeErrorKind } from "../../src/runtime/errors.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { listAllSandboxes } from "../../src/runtime/lists.ts";
 
 const CALL = { timeoutMs: 1000 };
 const SANDBOX = PodSandbox.fromPartial({ id: "a".repeat(64), state: PodSandboxState.SANDBOX_NOTREADY });
@@ -28,7 +29,8 @@ function runtimeWith(...names: readonly string[]): CriClient {
 }
 
 function factsOf(cri: CriClient) {
-  return readCri(cri, Promise.resolve(undefined), () => Promise.resolve([]), CALL);
+  const listing = listAllSandboxes(cri, () => Promise.resolve([]), CALL);
+  return readCri(cri, Promise.resolve(undefined), listing, CALL);
 }
 
 describe("exit state of containers", () => {

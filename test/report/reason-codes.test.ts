@@ -1,8 +1,9 @@
 import { parse } from "valibot";
 import { expect, test } from "vitest";
 import { type PlannedAction, planHealing } from "../../src/plan/plan.ts";
-import { planReport, withHealing } from "../../src/report/build.ts";
+import { withHealing } from "../../src/report/build.ts";
 import { NodeReportSchema } from "../../src/report/node-report.ts";
+import { planReport } from "../../src/report/plan.ts";
 import { diagnosed } from "../support/diagnosed.ts";
 import { HEALTHY } from "../support/node-report.ts";
 import {
