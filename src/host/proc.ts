@@ -194,17 +194,22 @@ const OPEN_FILES_MS = 500;
 
 /** The targets of a process's open files, such as `socket:[1234]`; none if they cannot be read. */
 export function openFilesOf(processDir: string): ReadonlySet<string> {
-  return new Set(openLinksOf(processDir));
-}
-
-/** One for each file descriptor. */
-export function openLinksOf(processDir: string): readonly string[] {
-  const targets: string[] = [];
+  const targets = new Set<string>();
   visitOpenFiles(processDir, (target) => {
-    targets.push(target);
+    targets.add(target);
     return false;
   });
   return targets;
+}
+
+/** How many of a process's file descriptors have this target. */
+export function countOpenFiles(processDir: string, target: string): number {
+  let count = 0;
+  visitOpenFiles(processDir, (one) => {
+    if (one === target) count += 1;
+    return false;
+  });
+  return count;
 }
 
 /** Whether a process has one of these open. */

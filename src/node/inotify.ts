@@ -1,7 +1,7 @@
 import { eachPaced } from "../host/concurrency.ts";
 import { statSync } from "../host/guarded-fs.ts";
 import { hostPath } from "../host/paths.ts";
-import { openLinksOf, procText } from "../host/proc.ts";
+import { countOpenFiles, procText } from "../host/proc.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -33,7 +33,7 @@ export async function readInotifyUse(where: {
     const dir = hostPath(root, `/proc/${pid}`);
     // Cheap, and not conclusive: a process of another user that may not be dumped is listed as root's.
     if (ownerOf(dir) !== 0 || !/^Uid:\s*\d+\s+0\s/m.test(procText(`${dir}/status`))) return;
-    const count = openLinksOf(dir).filter((link) => link === INSTANCE).length;
+    const count = countOpenFiles(dir, INSTANCE);
     if (count === 0) return;
     byName.set(comm, (byName.get(comm) ?? 0) + count);
   });
