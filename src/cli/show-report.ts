@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { classById } from "../classes/index.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import { oneLine } from "../report/one-line.ts";
 import { formatDocument, OUTPUT_FORMATS, type OutputFormat } from "../report/output.ts";
-import { renderNames, renderProblems, renderTable, type TableOptions } from "../report/table.ts";
+import type { TableOptions } from "../report/table.ts";
 import { ExitCode, type Io, wantsColour } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";
 
@@ -45,28 +43,44 @@ interface ShowOptions extends TableShape {
 /** Prints a report in the requested format; the exit code is its verdict. */
 export async function showReport(report: NodeReport, options: ShowOptions, io: Io): Promise<ExitCode> {
   const { output, quiet = false, names = false } = options;
-  const terms = { ...options, ...io, colour: wantsColour(io), titleOf };
-  if (output !== "table") io.stdout(await formatDocument(report, output));
-  else if (quiet || names) {
+  if (output !== "table") {
+    io.stdout(await formatDocument(report, output));
+    return EXIT_OF_VERDICT[report.verdict];
+  }
+  const { renderNames, renderProblems, renderTable } = await loadTable();
+  const terms = { ...options, ...io, colour: wantsColour(io) };
+  if (quiet || names) {
     if (names) io.stdout(renderNames(report));
     // Without a message, no output would mean "no ghosts".
     if (report.verdict === "unknown") io.stderr(`${renderProblems(report.problems, { ...terms, colour: false })}\n`);
-  } else io.stdout(renderTable(report, terms));
+  } else io.stdout(renderTable(report, { ...terms, titleOf: await loadTitles() }));
   return EXIT_OF_VERDICT[report.verdict];
 }
 
+/** Other formats need no table. */
+function loadTable() {
+  return import("../report/table.ts");
+}
+
 /** The protocol of a node-problem-detector plugin: one line for the condition, the rest for its log. */
-export function showOneLine(report: NodeReport, { verbose }: Pick<ShowOptions, "verbose">, io: Io): ExitCode {
+export async function showOneLine(
+  report: NodeReport,
+  { verbose }: Pick<ShowOptions, "verbose">,
+  io: Io,
+): Promise<ExitCode> {
+  const { oneLine } = await import("../report/one-line.ts");
   io.stdout(`${oneLine(report)}\n`);
   if (report.verdict !== "healthy") {
-    io.stderr(renderTable(report, { colour: false, columns: io.columns, verbose, titleOf }));
+    const { renderTable } = await loadTable();
+    const { columns } = io;
+    io.stderr(renderTable(report, { colour: false, columns, verbose, titleOf: await loadTitles() }));
   }
   return EXIT_OF_VERDICT[report.verdict];
 }
 
-/** The title of a class. */
-function titleOf(classId: string): string {
-  return classById(classId)?.title ?? "";
+async function loadTitles(): Promise<TableOptions["titleOf"]> {
+  const { classById } = await import("../classes/index.ts");
+  return (classId) => classById(classId)?.title ?? "";
 }
 
 const CLEAR_SCREEN = "\u001B[H\u001B[2J\u001B[3J";

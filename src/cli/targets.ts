@@ -1,11 +1,9 @@
-import { classes, classNamed } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { resolveTargets, type Selection, select, type Target, type TargetProblem } from "../diagnose/select.ts";
+import type { Selection, Target, TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/text.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { anyArguments } from "./commands/index.ts";
 import { SettingsError } from "./settings/kinds.ts";
-import { didYouMean } from "./suggest.ts";
 
 /** What scan and heal can be narrowed to. */
 export const targetsParameter = anyArguments("TARGET", "NAMESPACE/POD, sandbox id or finding id (default: all)");
@@ -19,12 +17,14 @@ export function selectionOf(targets: readonly string[], namespaces: readonly str
  * Limits every scan of one run to the named targets, which the first scan resolves. An unknown or ambiguous target is a
  * usage error: ignoring it would mean "nothing is wrong with it".
  */
-export function selecting(selection: Selection | undefined): (diagnosis: Diagnosis) => Diagnosis {
+export async function selecting(selection: Selection | undefined): Promise<(diagnosis: Diagnosis) => Diagnosis> {
+  if (selection === undefined) return (diagnosis) => diagnosis;
+  const { resolveTargets, select } = await import("../diagnose/select.ts");
   let resolved: readonly Target[] | undefined;
   return (diagnosis) => {
     const { node, cri } = diagnosis.view.snapshot;
     // Without the runtime's list the state of the node is unknown.
-    if (selection === undefined || (resolved === undefined && cri.status !== "read")) return diagnosis;
+    if (resolved === undefined && cri.status !== "read") return diagnosis;
     if (resolved === undefined) {
       const { targets, problems } = resolveTargets(selection, diagnosis);
       const [problem] = problems;
@@ -51,21 +51,21 @@ export function withSelection(report: NodeReport, selection: Selection | undefin
 }
 
 /** Ids for the classes that --only, --skip or --allow name by id or code: a mistyped one must not silently mean "none". */
-export function classIds(names: readonly string[]): readonly string[] {
+export async function classIds(names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return names;
+  const { classes, classNamed } = await import("../classes/index.ts");
+  const { didYouMean } = await import("./suggest.ts");
   return names.map((name) => {
     const known = classNamed(name);
     if (known !== undefined) return known.id;
-    const hint =
-      didYouMean(
-        name,
-        classes.map(({ id }) => id),
-      ) || "; unghost explain --list names them all";
+    const ids = classes.map(({ id }) => id);
+    const hint = didYouMean(name, ids) || "; unghost explain --list names them all";
     throw new SettingsError(`unknown failure class "${name}"${hint}`);
   });
 }
 
-export function withClassIds<T extends { readonly only: readonly string[]; readonly skip: readonly string[] }>(
+export async function withClassIds<T extends { readonly only: readonly string[]; readonly skip: readonly string[] }>(
   settings: T,
-): T {
-  return { ...settings, only: classIds(settings.only), skip: classIds(settings.skip) };
+): Promise<T> {
+  return { ...settings, only: await classIds(settings.only), skip: await classIds(settings.skip) };
 }

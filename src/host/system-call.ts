@@ -1,7 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { getSystemErrorName } from "node:util";
 
 /** Functions of the C library that the engine does not expose. Each returns an errno; 0 is success. */
 export interface Libc {
@@ -209,7 +208,8 @@ function fail(reason: string): number {
 
 function nameOf(errno: number): string {
   try {
-    return getSystemErrorName(-errno);
+    // On demand: every command starts with this module, and node:util takes a millisecond to load.
+    return process.getBuiltinModule("node:util").getSystemErrorName(-errno);
   } catch {
     return `error ${errno}`;
   }

@@ -31,8 +31,11 @@ import type { ContainerdFacts, CriFacts, ProcessId, Runtime } from "./types/runt
 import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 
 export interface ObserveOptions {
-  /** Which log lines are kept: the catalogue of failure classes decides. */
-  readonly isRelevantLine: (line: string) => boolean;
+  /**
+   * Which log lines are kept: the catalogue of failure classes decides. Called once the runtime has its requests, so that
+   * code is loaded while it prepares its answers.
+   */
+  readonly loadRelevance: () => Promise<(line: string) => boolean>;
   readonly node: string;
   readonly runtimeEndpoint: string | undefined;
   readonly cniCacheDir: string;
@@ -158,7 +161,9 @@ async function observeWith(
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
   const cniFacts = readCni({ ...options, root, cacheDir: options.cniCacheDir, network, table, signal });
-  const readingLogs = readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine });
+  const readingLogs = options
+    .loadRelevance()
+    .then((isRelevantLine) => readLogs({ root, sources: places, signal, isRelevantLine }));
   const inotifyUse = Promise.all([hasDeadSandboxes, readingLogs, table]).then(([isUnhealthy, lines, processTable]) =>
     path !== "" && needsInotifyUse(isUnhealthy, lines)
       ? readInotifyUse({ root, table: processTable, signal })

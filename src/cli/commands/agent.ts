@@ -26,7 +26,7 @@ export const agentCommand = defineCommand({
 
 /** Runs until SIGTERM or SIGINT, and then stops orderly. */
 async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<ExitCode> {
-  const settings = withClassIds(await resolveSettings(flags, io));
+  const settings = await withClassIds(await resolveSettings(flags, io));
   const first = await readAgentPolicy(flags, io.env);
   if (!first.ok) throw new SettingsError(first.problems.join("; "));
   const { service } = first.value;

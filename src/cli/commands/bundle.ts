@@ -44,7 +44,7 @@ async function runBundle(flags: NodeFlags, io: Io, file?: string): Promise<ExitC
       "- writes the archive to standard output: redirect it, as in unghost bundle - > node.tar.gz",
     );
   }
-  const settings = withClassIds(await resolveSettings(flags, io));
+  const settings = await withClassIds(await resolveSettings(flags, io));
   const takenAt = new Date();
   const path = file ?? `unghost-${settings.node.replaceAll(/[^\w.-]/g, "_")}-${stampOf(takenAt)}.tar.gz`;
   // Before the scan: a name that cannot be written is found at once.

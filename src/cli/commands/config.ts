@@ -86,23 +86,24 @@ export async function inspectConfig(flags: NodeFlags & AgentFlags, env: Io["env"
   const given = givenSettings(flags, env, file);
   const overrides = agentOverrides(flags, env);
   const checked = checkAgent(file, overrides);
-  const problems = [...(file?.problems ?? []), ...problemsOf(given), ...(checked.ok ? [] : checked.problems)];
+  const problems = [...(file?.problems ?? []), ...(await problemsOf(given)), ...(checked.ok ? [] : checked.problems)];
   if (!checked.ok || problems.length > 0) return { ok: false, problems };
   return { ok: true, value: { file, given, overrides, agent: checked.value } };
 }
 
 /** Each setting separately, so that an invalid one does not hide the next. */
-function problemsOf(given: GivenSettings): readonly string[] {
-  return Object.keys(NODE).flatMap((key) => {
+async function problemsOf(given: GivenSettings): Promise<readonly string[]> {
+  const problems: string[] = [];
+  for (const key of Object.keys(NODE)) {
     try {
       const { only, skip } = nodeSettings((asked) => (asked === key ? given(asked) : undefined));
-      classIds([...only, ...skip]);
-      return [];
+      await classIds([...only, ...skip]);
     } catch (error) {
-      if (error instanceof SettingsError) return [error.message];
-      throw error;
+      if (!(error instanceof SettingsError)) throw error;
+      problems.push(error.message);
     }
-  });
+  }
+  return problems;
 }
 
 /** One effective value, as it would be written in the file, and its source. */

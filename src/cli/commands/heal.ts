@@ -53,8 +53,8 @@ export const healCommand = defineCommand({
 /** Shows the plan, asks on a terminal, heals, verifies. */
 async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: readonly string[]): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const settings = withClassIds(await resolveSettings(flags, io));
-  const allowed = classIds(flags.allow ?? []);
+  const settings = await withClassIds(await resolveSettings(flags, io));
+  const allowed = await classIds(flags.allow ?? []);
   const saved = flags.plan === undefined ? undefined : readSavedPlan(flags.plan, settings.node);
   const selection = selectionOf(targets, flags.namespace);
   // With --yes, the first report is the one after the heal.
@@ -71,7 +71,7 @@ async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: 
   const pipeline: ScanOptions = {
     observe: () => observeNode(settings, io.env),
     policy: () => policy,
-    select: selecting(selection),
+    select: await selecting(selection),
   };
   const shown = await scanNode({ ...pipeline, observe: () => firstSnapshot });
   const { snapshot, diagnosis, plan } = shown;

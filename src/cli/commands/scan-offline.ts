@@ -16,7 +16,7 @@ export async function runScanOffline(asked: ScanFlags, io: Io): Promise<ExitCode
   if (containerdRoot !== undefined && !isAbsolute(containerdRoot)) {
     throw new SettingsError(`--containerd-root: "${containerdRoot}" is not an absolute path`);
   }
-  const settings = withClassIds(await resolveSettings(flags, io));
+  const settings = await withClassIds(await resolveSettings(flags, io));
   const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
   const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);
   // Without a runtime it is unknown whether pods can be created.

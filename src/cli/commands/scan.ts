@@ -8,7 +8,6 @@ import type { Snapshot } from "../../node/types/snapshot.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { scanNode } from "../../plan/scan.ts";
-import { buildReport } from "../../report/build.ts";
 import type { NodeReport } from "../../report/node-report.ts";
 import { commandLine } from "../command-line.ts";
 import type { ExitCode, Io } from "../io.ts";
@@ -57,7 +56,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   if (from !== undefined && watch === true) throw new SettingsError("--from reads a file: leave --watch out");
   // Loaded on demand: a scan of a node needs none of it.
   const saved = from === undefined ? undefined : (await import("../saved-scan.ts")).openSavedScan(from, flags);
-  const settings = withClassIds(saved?.settings ?? (await resolveSettings(flags, io)));
+  const settings = await withClassIds(saved?.settings ?? (await resolveSettings(flags, io)));
   const command = commandLine({ ...others, namespace, output: undefined, verbose: undefined }, targets, io.env);
   const shape: TableShape = { ...layout, all, noHeaders, quiet, command };
   const selection = selectionOf(targets, namespace);
@@ -69,7 +68,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   };
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
-      ? showOneLine(report, { verbose }, on)
+      ? await showOneLine(report, { verbose }, on)
       : await showReport(report, { ...settings, ...shape, verbose }, on);
   if (watch !== true) return await show(await scan(), io);
   const intervalMs = parseGiven(duration("100ms"), { value: interval ?? DEFAULT_INTERVAL, from: "--interval" });
@@ -86,12 +85,13 @@ async function scanned(
   selection: Selection | undefined,
   observe: () => Promise<Snapshot>,
 ): Promise<Scanned> {
-  const selected = selecting(selection);
+  const selected = await selecting(selection);
   const { snapshot, diagnosis, plan } = await scanNode({
     observe,
     policy: () => ({ ...settings, allDead: false, cap: DEFAULT_CAP }),
     select: (whole) => withBlocking(selected(whole)),
   });
+  const { buildReport } = await import("../../report/build.ts");
   const built = buildReport(snapshot, diagnosis);
   return { report: snapshot.cri.status === "read" ? withSelection(built, selection) : built, plan };
 }
