@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   heal: ["plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
   boot: ["durable", "heal", "plan", "diagnose", "classes", "node", "runtime", "host", "evidence"],
   report: ["heal", "plan", "diagnose", "classes", "logs", "node", "host", "evidence"],
-  doctor: ["report", "evidence", "durable", "node", "kube", "host"],
+  doctor: ["report", "boot", "diagnose", "evidence", "durable", "node", "kube", "host"],
   bundle: ["node", "host"],
   agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
   fleet: ["report", "diagnose", "classes", "kube", "host", "evidence"],

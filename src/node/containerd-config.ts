@@ -31,17 +31,38 @@ export async function configuredBinDirs(root: string, pid: number | undefined): 
   });
 }
 
+/** The configuration and the files that it imports, where they do not parse: containerd does not start with them. */
+export async function unparsableConfigs(
+  root: string,
+  pid: number | undefined,
+): Promise<readonly { readonly file: string; readonly problem: string }[]> {
+  const file = (await configPlaces(root, pid)).find((path) => textOf(root, path) !== "");
+  if (file === undefined) return [];
+  return [file, ...importsOf(root, file)].flatMap((one) => {
+    const parsed = parseToml(textOf(root, one));
+    return "problem" in parsed ? [{ file: one, problem: parsed.problem }] : [];
+  });
+}
+
 /** The running process names it; else the one of the distribution whose file exists. */
 async function configFile(root: string, pid: number | undefined): Promise<string | undefined> {
+  return (await configPlaces(root, pid)).find((path) => tableIn(root, path) !== undefined);
+}
+
+async function configPlaces(root: string, pid: number | undefined): Promise<readonly string[]> {
   const cmdline = pid === undefined ? undefined : await argumentsOf(hostPath(root, `/proc/${pid}`));
   const argv = cmdline?.kind === "content" ? splitNul(cmdline.text) : [];
   const named = flagOf(argv, "config") ?? flagOf(argv, "c");
   const places = [named, ...OWN_CONTAINERDS.map(({ config }) => config), PLAIN_CONTAINERD.config];
-  return places.find((path) => path?.startsWith("/") === true && tableIn(root, path) !== undefined);
+  return places.flatMap((path) => (path?.startsWith("/") === true ? [path] : []));
+}
+
+function textOf(root: string, path: string): string {
+  return fileText(resolveOnHost(root, path, "follow"));
 }
 
 function tableIn(root: string, path: string): object | undefined {
-  const text = fileText(resolveOnHost(root, path, "follow"));
+  const text = textOf(root, path);
   const parsed = text === "" ? undefined : parseToml(text);
   return parsed !== undefined && "table" in parsed ? parsed.table : undefined;
 }

@@ -64,7 +64,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** Runs are distinguished by the end of their id; its start is the time, which is shown beside it. */
-const RUN_CHARACTERS = 4;
+export const RUN_CHARACTERS = 4;
 
 function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
   return [
@@ -80,7 +80,7 @@ function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
   ];
 }
 
-function outcomeOf({ state, outcome }: HistoryRecord): string {
+export function outcomeOf({ state, outcome }: HistoryRecord): string {
   if (state !== "done") return state;
   // For one step of a heal: the scan after it shows whether the finding is gone.
   return outcome === "healed" ? "done" : (outcome ?? "done");
@@ -101,6 +101,7 @@ export function renderEntry(record: HistoryRecord, quarantine: string): string {
     ["On", targetOf(record)],
     ["Sandbox", "sandboxId" in record.action ? record.action.sandboxId : record.subject.sandboxId],
     ["Finding", record.finding],
+    ...(record.evidence ?? []).map(({ source, fact }): [string, string] => ["Because", `${source}: ${fact}`]),
     ["Class", `${record.class} (unghost explain ${record.class})`],
     ["Quarantine", holdsFiles(record) ? `${quarantine}/${record.id}` : undefined],
     ["Undo", isUndoable(record) ? `unghost undo ${record.id}` : "not possible"],

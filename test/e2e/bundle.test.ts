@@ -66,6 +66,12 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a bundle of a real node", { timeout
     );
     const everything = names.map((name) => readFileSync(join(elsewhere, name), "utf8")).join("\n");
     expect(SECRETS.filter((secret) => everything.includes(secret))).toEqual([]);
+
+    await node.exec([UNGHOST, "heal", "--yes", ...AT_ONCE]);
+    const { entries } = JSON.parse(await node.check([UNGHOST, "history", "-o", "json"]));
+    const timeline = await node.check([UNGHOST, "history", entries[0].run]);
+
+    for (const { id } of live.findings) expect(timeline).toContain(`\n${id}\n    because  `);
   });
 });
 

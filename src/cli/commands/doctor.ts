@@ -3,6 +3,9 @@ import { observeNode } from "../../diagnose/observe-node.ts";
 import { cniPodRisks } from "../../doctor/cni-pods.ts";
 import { type Check, type DoctorReport, type Risk, renderDoctor } from "../../doctor/doctor-report.ts";
 import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
+import { renderBefore } from "../../doctor/render-before.ts";
+import { beforeRestart, RESTARTS } from "../../doctor/restart.ts";
+import { readRestartFacts } from "../../doctor/restart-facts.ts";
 import { nodeRisks } from "../../doctor/risks.ts";
 import { checkCniFiles, checkPermissions, checkSources } from "../../doctor/sources.ts";
 import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
@@ -10,13 +13,39 @@ import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { clusterCredentials, clusterOpener } from "../../kube/cluster-credentials.ts";
 import { ExitCode, type Io, print, wantsColour } from "../io.ts";
+import { choice, text } from "../settings/kinds.ts";
 import { policyFrom, readAgentPolicy } from "../settings/policy.ts";
-import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
+import { type NodeSettings, parseGiven, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type NodeFlags, nodeFlagAliases, sourceFlags } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
 import { defineCommand } from "./index.ts";
 
-export const doctorCommand = defineCommand({ flags: sourceFlags, aliases: nodeFlagAliases, run: runDoctor });
+const doctorFlags = {
+  ...sourceFlags,
+  before: text(`What this restart would not survive: ${RESTARTS.join(", ")}`, "RESTART"),
+};
+
+export const doctorCommand = defineCommand({
+  flags: doctorFlags,
+  aliases: nodeFlagAliases,
+  run: async ({ before, ...flags }, io) =>
+    before === undefined ? await runDoctor(flags, io) : await runBefore(before, flags, io),
+});
+
+const EXIT_OF = { yes: ExitCode.ok, no: ExitCode.findings, unknown: ExitCode.unknown } as const;
+
+/** For kured and other programs that restart nodes: the exit code is the answer. */
+async function runBefore(given: string, flags: NodeFlags, io: Io): Promise<ExitCode> {
+  const restart = parseGiven(choice(RESTARTS, "expected one of"), { value: given, from: "--before" });
+  const settings = await resolveSettings(flags, io);
+  const snapshot = await observeNode(settings, io.env);
+  const before = beforeRestart(restart, await readRestartFacts(snapshot, settings));
+  const { node } = settings;
+  const document = { apiVersion: "unghost.dev/v1", kind: "RestartReport", version: VERSION, node, ...before };
+  const style = { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose };
+  await print(settings, document, () => renderBefore(before, node, style), io);
+  return EXIT_OF[before.survives];
+}
 
 /** Reports what can be read and done here, and why not. Changes nothing. */
 async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
@@ -115,6 +144,6 @@ function credentialWords(credentials: NonNullable<ReturnType<typeof clusterCrede
 
 function osName(hostRoot: string): string {
   const file = readRegularFile(resolveOnHost(hostRoot, "/etc/os-release", "follow"));
-  const text = file.kind === "content" ? file.text : "";
-  return /^PRETTY_NAME="?([^"\n]*)/m.exec(text)?.[1] ?? "unknown system";
+  const content = file.kind === "content" ? file.text : "";
+  return /^PRETTY_NAME="?([^"\n]*)/m.exec(content)?.[1] ?? "unknown system";
 }

@@ -6,6 +6,7 @@ import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import { historyDocument, renderEntry, renderHistory } from "../../report/history.ts";
 import type { OutputFormat } from "../../report/output.ts";
+import { entriesOfRun, renderRun } from "../../report/run-timeline.ts";
 import { ExitCode, type Io, print } from "../io.ts";
 import { positive } from "../settings/kinds.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
@@ -16,7 +17,7 @@ const historyFlags = { ...stateFlags, limit: positive("Show the last N entries",
 
 export const historyCommand = defineCommand({
   flags: historyFlags,
-  positional: oneArgument("ID", "Journal id: show this entry whole"),
+  positional: oneArgument("ID", "Journal id: show this entry whole; id of a run, or its end: all that the run did"),
   aliases: { o: "output" },
   run: async ({ limit, ...flags }, io, id) => {
     const settings = await resolveSettings(flags, io);
@@ -62,13 +63,21 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
 }
 
 async function showEntry({ records }: History, id: string, options: HistoryOptions, io: HistoryIo): Promise<ExitCode> {
+  const quarantine = join(options.stateDir, "quarantine");
   const record = records.find((one) => one.id === id);
   if (record === undefined) {
-    io.stderr(`No entry ${printable(id)} in the journal of ${options.stateDir}. unghost history lists the entries.\n`);
+    const ofRun = entriesOfRun(records, id);
+    if (ofRun.length > 0) {
+      const run = historyDocument({ records: ofRun, problems: [] });
+      await print(options, run, () => renderRun(ofRun, quarantine), io);
+      return ExitCode.ok;
+    }
+    const where = `in the journal of ${options.stateDir}`;
+    io.stderr(`No entry ${printable(id)}, and no run of that id, ${where}. unghost history lists the entries.\n`);
     return ExitCode.usage;
   }
   const document = historyDocument({ records: [record], problems: [] });
-  await print(options, document.entries[0], () => renderEntry(record, join(options.stateDir, "quarantine")), io);
+  await print(options, document.entries[0], () => renderEntry(record, quarantine), io);
   return ExitCode.ok;
 }
 

@@ -93,7 +93,7 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
     examples: [
       ["unghost history", "everything, newest last"],
       ["unghost history --limit 10", "the last 10 entries"],
-      ["unghost history ID", "one entry whole"],
+      ["unghost history ID", "one entry whole, or all that one run did and why"],
     ],
     exits: `0 shown, 2 the journal cannot be read, ${USAGE}`,
   },
@@ -134,9 +134,10 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
     examples: [
       ["unghost doctor", "on a node"],
       ["unghost doctor --host-root /host", "in a container"],
+      ["unghost doctor --before reboot", "what a reboot would not survive; also runtime, cni"],
       ["unghost doctor -o json", "for scripts"],
     ],
-    exits: `0 everything, 1 something is missing, ${USAGE}`,
+    exits: `0 everything, 1 something is missing, with --before: 0 survives, 1 does not, 2 unknown, ${USAGE}`,
   },
   config: {
     group: "Set up",

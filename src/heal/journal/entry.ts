@@ -31,6 +31,8 @@ const entry = v.variant("event", [
     class: v.string(),
     subject,
     action: journalActionSchema,
+    /** What the finding was proven by, with its first entry in a run; only for people. */
+    evidence: v.fallback(v.optional(v.array(v.object({ source: v.string(), fact: v.string() }))), undefined),
   }),
   v.object({
     event: v.literal("done"),

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { Evidence } from "../../evidence/finding.ts";
 import type { JournalAction } from "../../evidence/step.ts";
 import { splitLines } from "../../host/safe-fs.ts";
 import { describeError } from "../../host/source.ts";
@@ -40,6 +41,16 @@ export interface Intent {
   readonly class: string;
   readonly subject: JournalSubject;
   readonly action: JournalAction;
+  /** By which facts; the journal keeps the first ones, once a run. */
+  readonly evidence?: readonly Evidence[];
+}
+
+/** What healing removes cannot be read again: this is what remains of it. A finding has three to eight facts. */
+const MAX_FACTS = 12;
+const MAX_FACT_CHARACTERS = 300;
+
+function bounded(evidence: readonly Evidence[]): Evidence[] {
+  return evidence.slice(0, MAX_FACTS).map(({ source, fact }) => ({ source, fact: fact.slice(0, MAX_FACT_CHARACTERS) }));
 }
 
 type Draft = JournalEntry extends infer E ? (E extends JournalEntry ? Omit<E, "at" | "run" | "boot"> : never) : never;
@@ -78,6 +89,8 @@ export class Journal {
   #closed = false;
   /** Started by this process, on disk, and not ended. */
   readonly #open = new Set<JournalId>();
+  /** Findings whose evidence this run has written. */
+  readonly #proven = new Set<string>();
   readonly #warnings: string[] = [];
 
   constructor(options: JournalOptions, file: AppendFile) {
@@ -89,7 +102,15 @@ export class Journal {
   /** Announces a change. The change may be made only if this is ok. */
   async begin(intent: Intent): Promise<Outcome<JournalId>> {
     const id = this.#options.newId();
-    const written = await this.#append({ event: "begin", id, ...intent });
+    const { evidence = [], ...change } = intent;
+    const isFirst = evidence.length > 0 && !this.#proven.has(intent.finding);
+    if (isFirst) this.#proven.add(intent.finding);
+    const written = await this.#append({
+      event: "begin",
+      id,
+      ...change,
+      evidence: isFirst ? bounded(evidence) : undefined,
+    });
     return written.ok ? ok(id) : written;
   }
 

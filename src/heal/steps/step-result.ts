@@ -112,9 +112,10 @@ export function foreignPidNamespace(hostRoot: string): Reason | undefined {
 }
 
 /** The reason of a change, for the journal. */
-export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent, "action"> {
+export function reasonFor({ id, class: classId, subject, evidence }: Finding): Omit<Intent, "action"> {
   const pod = podOf(subject);
-  return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
+  const about = { ...subject, pod: pod === undefined ? undefined : { ...pod } };
+  return { finding: id, class: classId, subject: about, evidence };
 }
 
 /** Journals a change, makes it, and journals its end. */

@@ -53,6 +53,27 @@ describe("runHistory", () => {
     expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
   });
 
+  test("of one run shows why, then what, and where the files are; the end of its id is enough", async () => {
+    const evidence = [{ source: "cni results", fact: "the file is empty" }];
+    const request = await fixture.put("cbr0-abc-eth0", "{");
+    await quarantineFile(fixture, { ...WHY, evidence, ...request });
+    valueOf(await fixture.journal.begin({ ...WHY, evidence, action: STOP }));
+
+    const byEnd = await history({ id: "un-1" });
+    const asJson = await history({ id: "run-1", output: "json" });
+    const none = await history({ id: "1" });
+
+    const [head, gap, finding, because, moved, kept, stopped] = byEnd.stdout.split("\n");
+    expect([byEnd.code, gap, finding]).toEqual([0, "", WHY.finding]);
+    expect(head).toMatch(/^Run run-1.*, boot boot-1$/);
+    expect(because).toBe("    because  cni results: the file is empty");
+    expect(moved).toMatch(/^ {2}\+\d+\.\d\ds {2}quarantine-file .* done$/);
+    expect(kept).toContain(`kept in ${join(fixture.stateDir.root, "quarantine")}/`);
+    expect(stopped).toMatch(/ stop-sandbox .* open$/);
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ entries: [{ evidence }, { run: "run-1" }] });
+    expect([none.code, none.stderr]).toEqual([64, expect.stringContaining("No entry 1, and no run of that id")]);
+  });
+
   test.each([
     [80, ["ID", "WHEN", "BY", "RUN", "OUTCOME", "ACTION", "ON", "UNDO"]],
     [72, ["ID", "WHEN", "BY", "OUTCOME", "ACTION", "ON", "UNDO"]],

@@ -44,6 +44,22 @@ describe("Journal", () => {
     expect(statSync(fixture.stateDir.journal).mode & 0o777).toBe(0o600);
   });
 
+  test("the evidence of a finding is kept once a run, and bounded", async () => {
+    const evidence = Array.from({ length: 40 }, (_, index) => ({
+      source: "cri",
+      fact: `${index} ${"x".repeat(1000)}`,
+    }));
+    const { journal } = fixture;
+
+    for (let step = 0; step < 3; step++) valueOf(await journal.begin({ ...WHY, action: STOP, evidence }));
+    const next = await reopen();
+    valueOf(await next.begin({ ...WHY, action: STOP, evidence: evidence.slice(0, 1) }));
+
+    const { records } = await readHistory(fixture.stateDir.journal);
+    expect(records.map((record) => record.evidence?.length)).toEqual([12, undefined, undefined, 1]);
+    expect(Math.max(...(records[0]?.evidence ?? []).map(({ fact }) => fact.length))).toBe(300);
+  });
+
   test("keeps every entry of concurrent writers", async () => {
     const journal = await reopen();
     const ids = await Promise.all(Array.from({ length: 300 }, () => beginAndEnd(journal)));

@@ -99,6 +99,11 @@ test("nothing is changed when the journal cannot be written", async () => {
 test("the journal contains the pod of a sandbox", () => {
   const pod = { namespace: "default", name: "web-0", uid: "u1" };
   const subject = { type: "sandbox", sandboxId: idOf("a"), pod } as unknown as Finding["subject"];
-  expect(reasonFor({ ...FINDING, subject })).toEqual({ finding: FINDING.id, class: FINDING.class, subject });
+  expect(reasonFor({ ...FINDING, subject })).toEqual({
+    finding: FINDING.id,
+    class: FINDING.class,
+    evidence: FINDING.evidence,
+    subject,
+  });
   expect(reasonFor(FINDING).subject).toEqual({ type: "node" });
 });
