@@ -139,6 +139,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/doctor/sources.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],
+  ["src/kube/ghost-heal.ts", "requests of an operator to a node, and the answers of its agent"],
   ["src/kube/ghost-report.ts", "the GhostReport of its own node, for the exporters"],
 ];
 /** The guard itself, the child that may hang, and system calls of a child. */

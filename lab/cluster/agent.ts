@@ -11,8 +11,8 @@ import { kubeconfig } from "./kubeconfig.ts";
 export const AGENT_KUBECONFIG = "/etc/unghost/kubeconfig";
 const AGENT_CONFIG = "/etc/unghost/agent.yaml";
 export const AGENT_LOG = "/var/log/unghost-agent.log";
-const RBAC = ["agent.yaml", "healing.yaml", "own-node-only.yaml"].map((file) => `rbac/${file}`);
-const CRDS = ["helm/unghost/files/crds/ghostreports.yaml"];
+const RBAC = ["agent.yaml", "healing.yaml", "own-node-only.yaml", "heal-requests.yaml"].map((file) => `rbac/${file}`);
+const CRDS = ["ghostreports", "ghostheals"].map((name) => `helm/unghost/files/crds/${name}.yaml`);
 
 /** The custom resources, the roles and the admission policy of deploy/ in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
 export async function admitAgents(cluster: Cluster): Promise<void> {

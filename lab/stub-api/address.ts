@@ -43,6 +43,7 @@ const KINDS: Readonly<Record<string, string>> = {
   volumeattachments: "VolumeAttachment",
   csinodes: "CSINode",
   ghostreports: "GhostReport",
+  ghostheals: "GhostHeal",
 };
 
 export function kindOf({ resource, group }: Address): { readonly kind: string; readonly apiVersion: string } {

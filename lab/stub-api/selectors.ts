@@ -10,6 +10,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
     .concat(["reason", "reportingComponent", "source", "type"]),
   nodes: ["spec.unschedulable"],
   namespaces: ["status.phase"],
+  ghostheals: ["spec.node"],
 };
 
 export interface Selector {

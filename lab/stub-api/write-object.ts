@@ -77,14 +77,16 @@ export function patch(store: Store, address: Address, body: unknown, contentType
   return update(store, address, before, after);
 }
 
-const WITH_STATUS = ["pods", "nodes", "namespaces", "volumeattachments", "ghostreports"];
+const WITH_STATUS = ["pods", "nodes", "namespaces", "volumeattachments", "ghostreports", "ghostheals"];
 
 function update(store: Store, address: Address, before: ApiObject, wanted: ApiObject): Written | Refusal {
   const { resourceVersion, uid } = wanted.metadata;
   if (resourceVersion && resourceVersion !== before.metadata.resourceVersion) return modified(address);
   if (uid && uid !== before.metadata.uid) return modified(address);
   const { name, namespace, uid: own, creationTimestamp } = before.metadata;
-  const metadata = { ...wanted.metadata, ...defined({ namespace, uid: own, creationTimestamp }), name };
+  // The server stamps each write, by its own clock.
+  const managedFields = [{ manager: "stub", operation: "Update", time: new Date().toISOString() }];
+  const metadata = { ...wanted.metadata, ...defined({ namespace, uid: own, creationTimestamp }), name, managedFields };
   const { status } = address.isStatus ? wanted : before;
   // Spec and status can each be written only through their own path.
   const half = address.isStatus ? before : wanted;

@@ -80,6 +80,11 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     policy: options.policy,
     warn,
     onChange: () => onHint({ from: "cluster", urgency: "soon" }),
+    answer: async (spec) => {
+      const { answerRequest } = await import("./requests/answer.ts");
+      log.info({ request: spec }, "asked to heal");
+      return await answerRequest(spec, { cycle, policy: options.policy, ownPodUid: env["POD_UID"] });
+    },
   });
   const triggers = openTriggers({
     ...options.observe,

@@ -7,6 +7,7 @@ import {
   clusterOpener,
   type OpenCluster,
 } from "../kube/cluster-credentials.ts";
+import type { GhostHealSpec, HealAnswer } from "../kube/ghost-heal.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import type { Kubernetes, Snapshot } from "../node/types/snapshot.ts";
 import type { PlannedAction } from "../plan/plan.ts";
@@ -23,6 +24,8 @@ interface ClusterSideOptions extends Pick<ObserveNodeOptions, "node" | "timeoutM
   readonly policy: () => AgentPolicy;
   /** The cluster's state of this node has changed. */
   readonly onChange: () => void;
+  /** What an operator asks of this node. */
+  readonly answer: (spec: GhostHealSpec) => Promise<HealAnswer>;
 }
 
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
@@ -34,6 +37,8 @@ export function clusterSide(options: ClusterSideOptions) {
   const logPodSource = logPodSourceChanges(options.warn);
   let nodeName = options.node;
   let isAnswering = false;
+  /** Only an answer of the API has proven that the cluster's node of this name is this machine. */
+  let isProven = false;
   let opening: Promise<void> | undefined;
   let opened: Awaited<ReturnType<typeof openAll>> | undefined;
 
@@ -57,25 +62,32 @@ export function clusterSide(options: ClusterSideOptions) {
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials) {
     // Loaded on demand, to save memory on a node without a cluster.
-    const [{ openClusterMirror }, { openFleetGate }, { openKubeExporter }, { REAL_TIMING: timing }] = await Promise.all(
-      [
-        import("../kube/mirror.ts"),
-        import("./limits/gate.ts"),
-        import("./kube/kube-exporter.ts"),
-        import("./limits/timing.ts"),
-      ],
-    );
+    const [
+      { openClusterMirror },
+      { openFleetGate },
+      { openKubeExporter },
+      { openHealRequests },
+      { REAL_TIMING: timing },
+    ] = await Promise.all([
+      import("../kube/mirror.ts"),
+      import("./limits/gate.ts"),
+      import("./kube/kube-exporter.ts"),
+      import("./requests/heal-requests.ts"),
+      import("./limits/timing.ts"),
+    ]);
     const { node, timeoutMs, warn } = options;
     const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
     mirror.onChange(options.onChange);
     const use = { openCluster, nodeName: () => nodeName, timing, warn };
+    // A node may read neither Leases of the fleet nor requests: each try would be refused.
+    const isKubelet = credentials.kind === "kubelet";
+    const access = { credentials, readText, node, limits: { timeoutMs } };
     return {
       mirror,
-      // A node may read no Lease of the fleet: each run would be refused.
-      gate:
-        credentials.kind === "kubelet"
-          ? undefined
-          : openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
+      gate: isKubelet ? undefined : openFleetGate({ ...use, policy: () => options.policy().fleet, onBreaker }),
+      requests: isKubelet
+        ? undefined
+        : openHealRequests({ ...use, node: access, isProven: () => isProven, answer: options.answer }),
       exporter: openKubeExporter({ ...use, watched: store }),
     };
   }
@@ -104,9 +116,13 @@ export function clusterSide(options: ClusterSideOptions) {
       logPodSource(kubernetes);
       isAnswering = kubernetes.source === "api";
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
+      if (isProven || kubernetes.source !== "api") return;
+      isProven = true;
+      opened?.requests?.check();
     },
     close: async (): Promise<void> => {
       await opening;
+      await opened?.requests?.close();
       opened?.mirror.close();
       await Promise.all([opened?.gate?.close(), opened?.exporter.close()]);
     },

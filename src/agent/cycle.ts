@@ -2,7 +2,7 @@ import { reason } from "../evidence/finding.ts";
 import type { FailuresByFinding } from "../heal/journal/earlier-failures.ts";
 import type { Healing, Sinks } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
-import type { Outcome } from "../heal/state/outcome.ts";
+import { type Outcome, type Refusal, refuse } from "../heal/state/outcome.ts";
 import { describeError } from "../host/source.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Planned } from "../plan/scan.ts";
@@ -57,6 +57,18 @@ interface CycleTools {
 }
 
 export type Cycle = ReturnType<typeof openCycle>;
+
+interface Treated {
+  readonly last: Planned;
+  readonly healed: Outcome<Healing>;
+}
+
+/** `limit`: the limit of the fleet that refused it. */
+export type AskedOutcome =
+  | Extract<Outcome<Healing>, { ok: true }>
+  | { readonly ok: false; readonly refusal: Refusal; readonly limit?: Extract<FleetAnswer, { kind: "wait" }> };
+
+const ASK_LATER = "Ask again when that has ended.";
 
 /** Another run usually ends soon; a full disk is not freed that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
@@ -149,12 +161,12 @@ export function openCycle(tools: CycleTools) {
       const plan = runnable(planned);
       return { ...plan, actions: plan.actions.filter(({ finding }) => harmless.has(finding.id)) };
     };
-    const last = harmless.size === 0 ? seen : await treat(seen, meanwhile);
+    const last = harmless.size === 0 ? seen : (await treat(seen, meanwhile)).last;
     pause({ reason: answer.reason, message: answer.message }, RETRY_MS.other, last);
   }
 
-  /** Returns the last scan. */
-  async function treat(seen: Planned, narrow: HealOrder["narrow"]): Promise<Planned> {
+  /** Executes a plan; the state shows it meanwhile and afterwards. */
+  async function treat(seen: Planned, narrow: HealOrder["narrow"]): Promise<Treated> {
     const started: PlannedAction[] = [];
     const results: ActionResult[] = [];
     let last = seen;
@@ -175,13 +187,13 @@ export function openCycle(tools: CycleTools) {
       if (!healed.ok) {
         const { kind, message, next } = healed.refusal;
         pause({ reason: kind ?? "guard", message: `${message} ${next}` }, RETRY_MS[kind ?? "other"], seen);
-        return seen;
+        return { last: seen, healed };
       }
       const failures = await failuresOf(healed.value);
       record(healed.value.results);
       absorb(healed.value, failures);
       settle(healed.value);
-      return healed.value;
+      return { last: healed.value, healed };
     } catch (thrown) {
       const ended = new Set(results.map(({ action }) => action));
       const cutShort = started.filter((action) => !ended.has(action));
@@ -189,7 +201,30 @@ export function openCycle(tools: CycleTools) {
       const failure = { outcome: "failed", reason: text, code, seconds: 0 } as const;
       record([...results, ...cutShort.map((action) => ({ action, ...failure }))]);
       settle(last);
-      return last;
+      return { last, healed: refuse(`Healing ended unexpectedly: ${text}.`, "The journal shows what was done.") };
+    }
+  }
+
+  /** One scan that heals nothing. */
+  async function scanOnly(): Promise<Planned> {
+    const seen = await tools.scan();
+    const failures = await failuresOf(seen);
+    if (seen.startedAtMs < newestMs) return seen;
+    absorb(seen, failures);
+    if (healing === undefined) settle(seen);
+    return seen;
+  }
+
+  /** Executes what an operator asked for, if the fleet limits allow it. */
+  async function healAsked(seen: Planned, narrow: HealOrder["narrow"]): Promise<AskedOutcome> {
+    const answer = await tools.gate(narrow(seen).actions);
+    if (answer.kind === "wait")
+      return { ok: false, refusal: { message: answer.message, next: ASK_LATER }, limit: answer };
+    try {
+      const { healed } = await treat(seen, narrow);
+      return healed;
+    } finally {
+      await answer.release();
     }
   }
 
@@ -198,8 +233,26 @@ export function openCycle(tools: CycleTools) {
     apply(store, afterHealing(store.state(), results, readClocks()));
   }
 
+  /** While it runs, nothing else is healed; waits for a heal in flight. */
+  async function alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    while (healing !== undefined) await healing;
+    const working = work();
+    healing = working
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => {
+        healing = undefined;
+      });
+    return await working;
+  }
+
   return {
     run,
+    scanOnly,
+    alone,
+    healAsked,
     /** Settles when no heal is running. */
     idle: async (): Promise<void> => {
       await healing;

@@ -77,6 +77,13 @@ export const PERMISSIONS: readonly Permission[] = [
     neededFor: "the GhostReport of this node",
   },
   {
+    group: "unghost.dev",
+    resource: "ghostheals",
+    verbs: ["list", "watch", "delete"],
+    neededFor: "requests to heal this node",
+  },
+  { group: "unghost.dev", resource: "ghostheals/status", verbs: ["patch"], neededFor: "requests to heal this node" },
+  {
     group: "coordination.k8s.io",
     resource: "leases",
     verbs: ["get", "create", "update"],

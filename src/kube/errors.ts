@@ -66,6 +66,9 @@ interface BackOff {
 
 /** For a broken watch: without it the agent has stale data. */
 const WATCH: BackOff = { firstMs: 500, longestMs: 30_000, jitter: 0.5 };
+/** For a watch of a custom resource that this cluster may not have, or that this account may not read. */
+const OPTIONAL: BackOff = { ...WATCH, longestMs: 600_000 };
+const NOT_OFFERED: ReadonlySet<KubeErrorKind> = new Set(["not-found", "forbidden", "unreadable"]);
 /** For publishing, which is not urgent. */
 const PUBLISH: BackOff = { firstMs: 6250, longestMs: 375_000, jitter: 0.2 };
 /** For a permanent 403: permissions rarely change. */
@@ -81,6 +84,11 @@ type Refusal = Pick<KubeError, "kind" | "retryAfterSeconds">;
 /** The delay before the next watch, after this many consecutive failures. */
 export function watchBackOffMs(failures: number, refusal?: Refusal): number {
   return backOffMs(failures, WATCH, refusal, Math.random);
+}
+
+export function optionalWatchBackOffMs(failures: number, refusal?: Refusal): number {
+  const isOffered = refusal === undefined || !NOT_OFFERED.has(refusal.kind);
+  return backOffMs(failures, isOffered ? WATCH : OPTIONAL, refusal, Math.random);
 }
 
 /** Returns the delay after each write; `undefined` is a write that succeeded. */

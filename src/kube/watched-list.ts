@@ -15,6 +15,8 @@ export interface WatchedListOptions {
   /** Timeout for opening a watch. */
   readonly openMs: number;
   readonly onChange: () => void;
+  /** The delay after consecutive failures. */
+  readonly backOffMs?: typeof watchBackOffMs;
 }
 
 /**
@@ -32,7 +34,7 @@ const MAX_KEPT_LENGTH = 32 * 1024 * 1024;
 
 export function watchList<Parsed, Item>(
   resource: Resource<Parsed, Item>,
-  { open, openMs, onChange }: WatchedListOptions,
+  { open, openMs, onChange, backOffMs = watchBackOffMs }: WatchedListOptions,
 ) {
   const kept = new Map<string, Item>();
   const lengths = new Map<string, number>();
@@ -150,7 +152,7 @@ export function watchList<Parsed, Item>(
         if (isExpired || error.kind === "unreadable") version = undefined;
         started.resolve();
       }
-      await pause(watchBackOffMs(failures, error instanceof KubeError ? error : undefined), stop.signal);
+      await pause(backOffMs(failures, error instanceof KubeError ? error : undefined), stop.signal);
     }
   }
 

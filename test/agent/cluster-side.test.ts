@@ -21,6 +21,7 @@ async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: R
     policy: () => policyFrom({}),
     warn: () => undefined,
     onChange: () => undefined,
+    answer: () => Promise.reject(new Error("no request expected")),
   });
   onTestFinished(() => side.close());
   await side.mirror();

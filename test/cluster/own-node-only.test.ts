@@ -21,7 +21,9 @@ async function controlPlane(): Promise<ControlPlane> {
 const deployed = ["agent.yaml", "healing.yaml"]
   .map((name) => readFileSync(`deploy/rbac/${name}`, "utf8"))
   .join("\n---\n");
-const crd = readFileSync("deploy/helm/unghost/files/crds/ghostreports.yaml", "utf8");
+const crds = ["ghostreports", "ghostheals"]
+  .map((name) => readFileSync(`deploy/helm/unghost/files/crds/${name}.yaml`, "utf8"))
+  .join("\n---\n");
 const policy = readFileSync("deploy/rbac/own-node-only.yaml", "utf8");
 
 function pod(namespace: string, name: string, nodeName: string | undefined, serviceAccountName = "default"): object {
@@ -63,7 +65,11 @@ const forKubectl: readonly object[] = [
     metadata: { name: "for-kubectl" },
     rules: [
       { apiGroups: [""], resources: ["nodes/status", "events"], verbs: ["get"] },
-      { apiGroups: ["unghost.dev"], resources: ["ghostreports/status"], verbs: ["get"] },
+      {
+        apiGroups: ["unghost.dev"],
+        resources: ["ghostreports/status", "ghostheals", "ghostheals/status"],
+        verbs: ["get"],
+      },
     ],
   },
   {
@@ -97,6 +103,17 @@ const applyReport = (name: string, more: object, ...flags: readonly string[]): A
 });
 const applyStatus = (name: string, status: object = {}) =>
   applyReport(name, { status: { ...REPORTED, ...status } }, "--subresource=status");
+const request = (name: string, to: string): object => ({
+  apiVersion: "unghost.dev/v1alpha1",
+  kind: "GhostHeal",
+  metadata: { name },
+  spec: { node: to, requestedBy: "kubernetes-admin", dryRun: true },
+});
+/** By the same request as the agent's. */
+const answer = (name: string): Attempt => ({
+  args: ["patch", "ghostheal", name, "--subresource=status", "--type=merge", DRY, `-p=${JSON.stringify(ANSWERED)}`],
+});
+const ANSWERED = { status: { outcome: "refused", code: "stale", message: "It is too old." } };
 const OWN_CONDITION = { type: "GhostSandboxes", status: "True" };
 const patchStatus = (name: string, patch: object, type: "strategic" | "merge" | "json" = "strategic") => [
   "patch",
@@ -130,6 +147,8 @@ const ALLOWED: Readonly<Record<string, Attempt>> = {
   "an event of its own, counted again": { args: patchEvent("by-a", { count: 2 }) },
   "its own report": applyReport(OWN, { metadata: { name: OWN, ownerReferences: [node(OWN)] } }),
   "the status of its own report": applyStatus(OWN),
+  "the answer to a request to its node": answer("to-a"),
+  "a request to its node, removed": { args: ["delete", "ghostheal", "to-a", DRY] },
   "its own report, deleted": { args: ["delete", "ghostreport", OWN, DRY] },
   "its own condition, removed": {
     args: patchStatus(OWN, { status: { conditions: [{ type: "GhostSandboxes", $patch: "delete" }] } }),
@@ -147,6 +166,8 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
   "another node's report": applyReport(OTHER, {}),
   "a report of no node": applyReport("node-c", {}),
   "the status of another node's report": applyStatus(OTHER),
+  "the answer to a request to another node": answer("to-b"),
+  "a request to another node, removed": { args: ["delete", "ghostheal", "to-b", DRY] },
   "another node's report, deleted": { args: ["delete", "ghostreport", OTHER, DRY] },
 };
 
@@ -222,6 +243,11 @@ const NEVER: Readonly<Record<string, Attempt>> = {
   "a pod's labels": { args: ["label", "pod", "on-a", "a=b", DRY] },
   "an event deleted": { args: ["delete", "event", "by-a", DRY] },
   "a volume attachment deleted": { args: ["delete", "volumeattachments", "any", DRY] },
+  "a request to itself": write("create", request("new", OWN)),
+  "a request to another node": write("create", request("new", OTHER)),
+  "a request sent to another node": {
+    args: ["patch", "ghostheal", "to-a", "--type=merge", `-p=${JSON.stringify({ spec: { node: OTHER } })}`, DRY],
+  },
   "a Secret read": { args: ["get", "secrets", "--namespace=unghost"] },
   "a role of its own": write("create", {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -244,8 +270,8 @@ test(
     const hasAccount = (namespace: string) => () =>
       kubectl(["get", "serviceaccount", "default", `--namespace=${namespace}`]).catch(() => undefined);
     await apply(deployed);
-    await apply(crd);
-    await kubectl(["wait", "--for=condition=Established", "crd/ghostreports.unghost.dev", "--timeout=60s"]);
+    await apply(crds);
+    await kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
     const given = { labels: { given: "1" }, annotations: { given: "1" } };
     await apply([OWN, OTHER].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name, ...given } })));
     for (const name of [OWN, OTHER])
@@ -263,6 +289,8 @@ test(
       lease("held-by-b", OTHER),
       report(OWN),
       report(OTHER),
+      request("to-a", OWN),
+      request("to-b", OTHER),
       event("by-a", OWN),
       event("by-kubelet", OWN, { source: { component: "kubelet", host: OWN }, reportingComponent: "kubelet" }),
     ]);

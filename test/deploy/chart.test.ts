@@ -47,8 +47,10 @@ test("chart and image have the version of package.json", () => {
   expect([chart.version, chart.appVersion]).toEqual([manifest.version, manifest.version]);
 });
 
+const ROLES_AND_POLICIES = ["agent", "healing", "own-node-only", "viewer", "healer", "heal-requests"];
+
 test("the chart grants what deploy/rbac grants, and restricts it to the node by the same policy", () => {
-  const own = objectsIn(...["agent", "healing", "own-node-only", "viewer"].map((name) => `deploy/rbac/${name}.yaml`));
+  const own = objectsIn(...ROLES_AND_POLICIES.map((name) => `deploy/rbac/${name}.yaml`));
   const rights = (objects: readonly KubeObject[]) =>
     objects
       .filter(({ kind }) => /Role$|Policy/.test(kind))

@@ -4,6 +4,7 @@ import { property } from "../../host/text.ts";
 import type { Api } from "../../kube/api.ts";
 import { type OpenCluster, withApi } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
+import { GHOST_HEALS } from "../../kube/ghost-heal.ts";
 import { deleteGhostReport, GHOST_REPORTS } from "../../kube/ghost-report.ts";
 import { listAll } from "../../kube/list.ts";
 import { isSameMachine } from "../../node/machine.ts";
@@ -22,8 +23,8 @@ const POLL_MS = 500;
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
 
 /**
- * Removes what agents have published in the cluster: the condition of every node, the fleet's leases and the
- * GhostReports. `agents` in the result were still running after the timeout.
+ * Removes what agents have published in the cluster: the condition of every node, the fleet's leases, the GhostReports,
+ * and requests to them. `agents` in the result were still running after the timeout.
  */
 export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions) {
   const agents = await waitForAgents(api, namespace, waitMs);
@@ -36,7 +37,8 @@ export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions)
     .filter((name) => name === COUNTS_LEASE || /^unghost-heal-\d+$/.test(name));
   for (const lease of leases) await api.delete(`${path}/${lease}`, {});
   const reports = await unlessMissing(api.delete(GHOST_REPORTS, {}));
-  return { nodes, leases, agents, reports: countItems(reports) };
+  const requests = await unlessMissing(api.delete(GHOST_HEALS, {}));
+  return { nodes, leases, agents, reports: countItems(reports), requests: countItems(requests) };
 }
 
 /** The answer to the deletion of a collection is the deleted objects. */

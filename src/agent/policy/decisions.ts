@@ -58,12 +58,8 @@ export function decisionsFor(
   { diagnosis: { view }, plan }: { readonly diagnosis: { readonly view: Seen }; readonly plan: Plan },
   situation: Situation,
 ): NodeDecisions {
-  const { policy, now, ownPodUid } = situation;
-  // Unghost runs in this pod: only kubelet may repair it.
-  const isOwn = ({ finding: { subject } }: PlannedAction): boolean =>
-    ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
-  const { own = [], others = [] } = Object.groupBy(plan.actions, (action) => (isOwn(action) ? "own" : "others"));
-  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
+  const { policy, now } = situation;
+  const { others, ownLeft } = withoutOwnPod(plan, situation);
   const firstSeen = new Map(situation.sightings.map(({ finding, firstSeenMs }) => [finding.id, firstSeenMs]));
   const windowMs = untilWindowMs(policy.maintenanceWindows, now.wallClock);
   const all = others.flatMap((action) => {
@@ -79,6 +75,48 @@ export function decisionsFor(
     leftAlone: [...plan.leftAlone, ...ownLeft],
     dueAtMs: dues.length === 0 ? undefined : Math.min(...dues),
   };
+}
+
+/** Unghost runs in its own pod: only kubelet may repair it. */
+function withoutOwnPod({ actions }: Plan, { ownPodUid }: Pick<Situation, "ownPodUid">) {
+  const isOwn = ({ finding: { subject } }: PlannedAction): boolean =>
+    ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
+  const { own = [], others = [] } = Object.groupBy(actions, (action) => (isOwn(action) ? "own" : "others"));
+  const ownLeft = own.map(({ finding }) => ({ finding, reason: reason("own-pod", "unghost itself runs in this pod") }));
+  return { others, ownLeft };
+}
+
+/**
+ * What an operator may let run: age, budget, cool-down and windows are limits for acting without one. What the policy
+ * leaves out stays left out.
+ */
+export function permittedPlan(
+  plan: Plan,
+  view: Seen,
+  { policy, ownPodUid }: Pick<Situation, "policy" | "ownPodUid">,
+): Plan {
+  const { others, ownLeft } = withoutOwnPod(plan, { ownPodUid });
+  const namespaceLeftOut = ({ finding }: PlannedAction) => leftOutNamespace(finding, view, policy);
+  return {
+    actions: others
+      .filter((action) => namespaceLeftOut(action) === undefined)
+      .map((action) => withoutIgnoredRestarts(action, policy)),
+    leftAlone: [
+      ...plan.leftAlone,
+      ...ownLeft,
+      ...others.flatMap((action) => {
+        const message = namespaceLeftOut(action);
+        return message === undefined ? [] : [{ finding: action.finding, reason: reason("opted-out", message) }];
+      }),
+    ],
+  };
+}
+
+function leftOutNamespace(finding: Finding, view: Seen, { ignoredNamespaces }: AgentPolicy): string | undefined {
+  if (ignoredNamespaces.length === 0) return undefined;
+  const namespace = namespaceOf(finding, view);
+  if (namespace === undefined || !ignoredNamespaces.includes(namespace)) return undefined;
+  return `by policy, the namespace ${namespace} is left out`;
 }
 
 interface Case extends Situation {
@@ -102,11 +140,8 @@ function decideOne(action: PlannedAction, { now, policy, view, ledger, classPoli
   if (classPolicy.mode === "observe") {
     return answer({ kind: "observed", reason: "policy", message: `by policy, ${finding.class} is only observed` });
   }
-  const namespace = namespaceOf(finding, view);
-  if (namespace !== undefined && policy.ignoredNamespaces.includes(namespace)) {
-    const message = `by policy, the namespace ${namespace} is left out`;
-    return answer({ kind: "observed", reason: "opted-out", message });
-  }
+  const leftOut = leftOutNamespace(finding, view, policy);
+  if (leftOut !== undefined) return answer({ kind: "observed", reason: "opted-out", message: leftOut });
   const [oldest] = counted.slice(-classPolicy.attempts);
   if (oldest !== undefined && counted.length >= classPolicy.attempts) {
     return answer(givenUp(finding.class, counted, classPolicy, oldest.atMs + classPolicy.attemptsWithinMs));

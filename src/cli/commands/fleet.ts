@@ -14,8 +14,14 @@ const fleetFlags = {
   as: text("User to impersonate", "USER"),
   asGroup: list("Groups to impersonate", "GROUP"),
   requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
-  namespace: text("With why: namespace of the pod (default: that of the context)", "NAMESPACE"),
-  selector: text("With scan: only nodes with these labels", "LABELS"),
+  namespace: text(
+    "With why: namespace of the pod (default: that of the context); with heal: only its pods",
+    "NAMESPACE",
+  ),
+  selector: text("With scan and heal: only nodes with these labels", "LABELS"),
+  target: list("With heal: only these: NAMESPACE/POD, sandbox id or finding id (default: all)", "TARGET"),
+  dryRun: onOff("With heal: show the plans and change nothing"),
+  yes: onOff("With heal: do not ask for confirmation"),
   output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
   noHeaders: onOff("Leave the column headings out"),
   verbose: onOff("Verbose output"),
@@ -24,12 +30,12 @@ type FleetFlags = FlagValues<typeof fleetFlags>;
 
 export const fleetCommand = defineCommand({
   flags: fleetFlags,
-  positional: anyArguments("ARG", "With scan: names of nodes (default: all nodes); with why: one pod"),
-  aliases: { l: "selector", n: "namespace", o: "output", v: "verbose" },
+  positional: anyArguments("ARG", "With scan and heal: names of nodes (default of scan: all nodes); with why: one pod"),
+  aliases: { l: "selector", n: "namespace", o: "output", v: "verbose", y: "yes" },
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
     if (run === undefined) {
-      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${FLEET_ACTIONS.join(" or ")}`);
+      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${FLEET_ACTIONS.join(", ")}`);
     }
     try {
       return await run(flags, args, io);
@@ -46,6 +52,7 @@ type Action = (flags: FleetFlags, args: readonly string[], io: Io) => Promise<Ex
 const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ["scan", runScan],
   ["why", runWhy],
+  ["heal", runHeal],
 ]);
 
 export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
@@ -84,6 +91,14 @@ async function runWhy(flags: FleetFlags, [target, ...others]: readonly string[],
   return whyExitCode(cause);
 }
 
+async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  const { healFleet } = await import("./fleet-heal.ts");
+  const { selector, target: targets = [], namespace, dryRun = false, yes = false, noHeaders = false } = flags;
+  const selection = { targets, namespaces: namespace === undefined ? [] : [namespace] };
+  const order = { names, selector, selection, dryRun, yes, noHeaders, output: await outputOf(flags) };
+  return await inCluster(flags, io, (cluster) => healFleet(cluster, order, io));
+}
+
 async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {
   const { parseOutput } = await import("../../fleet/output.ts");
   const parsed = parseOutput(output);
@@ -91,8 +106,10 @@ async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> 
   return parsed;
 }
 
-interface InCluster extends ChosenCluster {
+export interface InCluster extends ChosenCluster {
   readonly api: Api;
+  /** The timeout of one request. */
+  readonly requestMs: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -111,7 +128,7 @@ async function inCluster<Result>(
   const limits = { timeoutMs, maxBytes: MOST_BYTES, maxValues: Number.POSITIVE_INFINITY };
   const api = openApi(chosen.access, limits);
   try {
-    return await work({ ...chosen, api });
+    return await work({ ...chosen, api, requestMs: timeoutMs });
   } finally {
     api.close();
   }

@@ -35,7 +35,9 @@ async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, i
     io.stdout(
       `Removed the condition GhostSandboxes from ${done.nodes.length} nodes: ${done.nodes.join(", ") || "none"}.\n`,
     );
-    io.stdout(`Deleted ${done.leases.length} leases in ${namespace}, and ${done.reports} GhostReports.\n`);
+    io.stdout(
+      `Deleted ${done.leases.length} leases in ${namespace}, ${done.reports} GhostReports and ${done.requests} GhostHeals.\n`,
+    );
     if (done.agents.length === 0) return ExitCode.ok;
     io.stderr(
       `Agents still run and will publish again: ${done.agents.join(", ")}. Delete them, then run this again.\n`,

@@ -1,0 +1,144 @@
+import { type Asking, askNode, type HealRequest } from "../../fleet/ask-node.ts";
+import { type Fleet, type FleetNode, readFleet } from "../../fleet/fleet-nodes.ts";
+import {
+  healExitCode,
+  type NodeResult,
+  printableHeal,
+  resultLines,
+  unansweredResult,
+  withoutAgent,
+} from "../../fleet/heal-report.ts";
+import { type FleetOutput, formatOutput } from "../../fleet/output.ts";
+import { worstFirst } from "../../fleet/scan-report.ts";
+import { printable } from "../../host/text.ts";
+import { KubeError, orKubeError } from "../../kube/errors.ts";
+import type { HealAnswer } from "../../kube/ghost-heal.ts";
+import { count, sentence } from "../../report/words.ts";
+import { askYesNo, ExitCode, type Io } from "../io.ts";
+import { SettingsError } from "../settings/kinds.ts";
+import type { InCluster } from "./fleet.ts";
+
+export interface FleetHealOrder {
+  readonly names: readonly string[];
+  readonly selector: string | undefined;
+  readonly selection: Pick<HealRequest, "targets" | "namespaces">;
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  readonly output: FleetOutput;
+  readonly noHeaders: boolean;
+}
+
+/** Asks one node after the other: shows its plan, asks on a terminal, lets its agent heal, prints its answer. */
+export async function healFleet(
+  { api, access, requestMs }: InCluster,
+  order: FleetHealOrder,
+  io: Io,
+): Promise<ExitCode> {
+  const { names, selector, output, dryRun, yes } = order;
+  if (names.length === 0 && selector === undefined)
+    throw new SettingsError("unghost fleet heal needs the names of nodes, or -l LABELS");
+  const isTable = output.kind === "table" || output.kind === "wide";
+  if (!isTable && !dryRun && !yes)
+    throw new SettingsError("-o is for programs: add --yes, or --dry-run to see the plans");
+  const fleet = await readFleet(api, { names, selector }, new Date());
+  for (const problem of fleet.problems) io.stderr(`unghost: ${problem}\n`);
+  for (const name of fleet.missing) io.stderr(`unghost: there is no node "${name}"\n`);
+  const stop = interruptible(io);
+  const asking = { access, requestMs, stop: stop.signal };
+  const results: NodeResult[] = [];
+  try {
+    for (const node of wanted(fleet, names)) {
+      const show = (lines: readonly string[]) => {
+        if (isTable) io.stdout(lines.map((line) => `${line.trimEnd()}\n`).join(""));
+      };
+      const result = await healNode(node, order, { asking, show, io });
+      results.push(result);
+      show(resultLines(result, io.columns));
+      if (stop.signal.aborted || endsAll(result)) break;
+    }
+  } finally {
+    stop.dispose();
+  }
+  if (!isTable) io.stdout(await formatOutput(output, printableHeal(results, io.columns), order.noHeaders));
+  const left = wanted(fleet, names).length - results.length;
+  if (left > 0) io.stderr(`unghost: ${count(left, "node")} not asked\n`);
+  if (results.length === 0 && fleet.missing.length === 0 && isTable) io.stdout("Nothing to heal.\n");
+  const isNothing = results.length === 0 && fleet.missing.length === 0;
+  return isNothing ? ExitCode.ok : (Math.max(healExitCode(results), fleet.missing.length > 0 ? 2 : 0) as ExitCode);
+}
+
+/** Named nodes are always asked; of selected ones those that may need it. */
+function wanted({ nodes }: Fleet, names: readonly string[]): readonly FleetNode[] {
+  return worstFirst(names.length > 0 ? nodes : nodes.filter(({ verdict }) => verdict !== "healthy"));
+}
+
+/** The breaker is about the fleet, not about one node. */
+function endsAll({ answer }: NodeResult): boolean {
+  return answer?.code === "breaker";
+}
+
+interface Surroundings {
+  readonly asking: Asking;
+  readonly show: (lines: readonly string[]) => void;
+  readonly io: Io;
+}
+
+async function healNode(
+  node: FleetNode,
+  { selection, dryRun, yes }: FleetHealOrder,
+  { asking, show, io }: Surroundings,
+): Promise<NodeResult> {
+  const { name } = node;
+  if (node.agent === "none") return withoutAgent(name);
+  const { columns } = io;
+  const ask = async (request: Pick<HealRequest, "dryRun" | "planDigest">): Promise<NodeResult> => {
+    const reply = await orKubeError(askNode(name, { ...selection, ...request, columns: widthFor(columns) }, asking));
+    if (reply instanceof KubeError) return { node: name, outcome: "no-answer", message: sentence(reply.message) };
+    if (reply.kind !== "answered") return unansweredResult(node, reply);
+    return { node: name, outcome: reply.answer.outcome, request: reply.request, answer: reply.answer };
+  };
+  const planned = await ask({ dryRun: true, planDigest: undefined });
+  if (planned.outcome !== "planned") return planned;
+  show(planLines(planned.answer));
+  const { totals, planDigest, verdict } = planned.answer ?? {};
+  if (dryRun) return planned;
+  if (totals?.planned === 0) return { ...planned, outcome: verdict === "healthy" ? "healed" : "incomplete" };
+  if (!yes) {
+    const question = `Heal ${count(totals?.planned ?? 0, "finding")} on ${printable(name)}?`;
+    const isTerminal = io.stdinIsTerminal && io.stdoutIsTerminal;
+    const confirmed = isTerminal ? await askYesNo(question, io) : "no-terminal";
+    if (confirmed === "no-terminal") {
+      const message = "There is no terminal to confirm on.";
+      return { node: name, outcome: "declined", message, next: "Add --yes, or --dry-run to see the plan." };
+    }
+    if (confirmed === "no") return { node: name, outcome: "declined" };
+  }
+  return await ask({ dryRun: false, planDigest });
+}
+
+/** The agent may be of another version, or not what it should be: its text is no terminal sequence. */
+function planLines(answer: HealAnswer | undefined): readonly string[] {
+  return (answer?.plan ?? "").trimEnd().split("\n").map(printable);
+}
+
+/** As the custom resource allows. */
+function widthFor(columns: number): number {
+  return Math.min(Math.max(columns, 40), 400);
+}
+
+/** Ctrl-C withdraws what no agent has read, and shows what is in flight. A second one ends the program. */
+function interruptible(io: Io) {
+  const stop = new AbortController();
+  const onSignal = (): void => {
+    dispose();
+    io.stderr("\nStopping: no further node is asked. Press Ctrl-C again to abort.\n");
+    stop.abort();
+  };
+  const dispose = (): void => {
+    for (const signal of SIGNALS) process.off(signal, onSignal);
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  return { signal: stop.signal, dispose };
+}
+
+const SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
