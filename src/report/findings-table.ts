@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { classById } from "../classes/index.ts";
 import type { Evidence } from "../evidence/finding.ts";
 import { printable } from "../host/text.ts";
@@ -20,9 +21,10 @@ const KIND_RANK = { ghost: 0, other: 1, leak: 2 } as const;
 const NONE = "-";
 /** Like crictl; scan and heal accept them as an id. */
 const ID_CHARACTERS = 13;
+const FULL_ID = /[0-9a-f]{64}/g;
 
 const SEV: Column = { heading: "SEV", drop: "late" };
-const POD: Column = { heading: "POD", shorten: { keep: "middle", comfortable: 26, least: 12 } };
+const WHAT: Column = { heading: "WHAT", shorten: { keep: "middle", comfortable: 26, least: 12 } };
 const CLASS: Column = { heading: "CLASS", shorten: { keep: "start", comfortable: 22, least: 10 } };
 const AGE: Column = { heading: "AGE", drop: "early" };
 const BLOCKS: Column = { heading: "BLOCKS", drop: "early" };
@@ -43,12 +45,17 @@ function isCauseOfOthers(finding: ReportedFinding): boolean {
   return classById(finding.class)?.blocksEveryCall === true;
 }
 
-/** One line per finding. */
+/** One line per finding; leaks that differ in nothing but their names share one. */
 export function renderFindings(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
-  const columns = [SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table)];
+  const columns = [SEV, WHAT, CLASS, AGE, BLOCKS, lastColumn(table)];
+  const alike = Map.groupBy(inTableOrder(findings), (finding) =>
+    finding.kind === "leak" && podOf(finding) === ""
+      ? [finding.severity, finding.class, table.last.of(finding)].join("\n")
+      : finding.id,
+  );
   return layOut(
     columns,
-    inTableOrder(findings).map((finding) => cellsOf(finding, table)),
+    [...alike.values()].map((group) => cellsOf(group, table)),
     table,
   );
 }
@@ -61,12 +68,12 @@ export function renderWide(findings: readonly ReportedFinding[], table: Findings
     { heading: "EVIDENCE", drop: "early" },
   ];
   const rows = inTableOrder(findings).map((finding) => [
-    ...cellsOf(finding, table),
+    ...cellsOf([finding], table),
     { text: printable(finding.subject.sandboxId?.slice(0, ID_CHARACTERS) ?? NONE) },
     { text: printable(placeOf(finding)) },
     { text: String(finding.evidence.length) },
   ]);
-  return layOut([SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, table);
+  return layOut([SEV, WHAT, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, table);
 }
 
 /** The maximum number of groups: a screen has 24 lines. */
@@ -81,7 +88,7 @@ export function renderFindingGroups(findings: readonly ReportedFinding[], table:
   const rows = shown.flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
-    const [sev, , failureClass] = cellsOf(first, table);
+    const [sev, , failureClass] = cellsOf([first], table);
     return [
       [
         sev ?? { text: NONE },
@@ -90,11 +97,11 @@ export function renderFindingGroups(findings: readonly ReportedFinding[], table:
         { text: oldest(group, table.observedAt) },
         { text: blocksOf(group) },
         { text: table.last.of(first) },
-        { text: podsOf(group) },
+        { text: namesOf(group) },
       ],
     ];
   });
-  const pods: Column = { heading: "PODS", shorten: { keep: "start", comfortable: 20, least: 8 }, drop: "early" };
+  const pods: Column = { heading: "WHAT", shorten: { keep: "start", comfortable: 20, least: 8 }, drop: "early" };
   const columns = [SEV, { heading: "COUNT" }, CLASS, { ...AGE, heading: "OLDEST" }, BLOCKS, lastColumn(table), pods];
   const lines = layOut(columns, rows, table);
   const hidden = [...groups.values()].slice(MAX_GROUPS);
@@ -106,14 +113,17 @@ function lastColumn({ last }: FindingsTable): Column {
   return { heading: last.heading, drop: "late" };
 }
 
-function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTable): readonly Cell[] {
+/** Of findings that differ in nothing but their names. */
+function cellsOf(group: readonly ReportedFinding[], { observedAt, ink, last }: FindingsTable): readonly Cell[] {
+  const [finding] = group;
+  if (finding === undefined) return [];
   const style = (text: string) => ink[COLOURS[finding.severity]](text);
   return [
     { text: SEVERITIES[finding.severity], style },
-    { text: podOf(finding) || NONE },
+    { text: namesOf(group) },
     { text: finding.class },
-    { text: findingAge(finding, observedAt) },
-    { text: blocksOf([finding]) },
+    { text: oldest(group, observedAt) },
+    { text: blocksOf(group) },
     { text: last.of(finding) },
   ];
 }
@@ -152,9 +162,22 @@ function blocksOf(group: readonly ReportedFinding[]): string {
   return first?.subject.type === "record" ? "runtime start" : "node";
 }
 
-function podsOf(group: readonly ReportedFinding[]): string {
-  const names = [...new Set(group.map(podOf).filter((name) => name !== ""))];
-  return names.length === 0 ? NONE : names.slice(0, 3).join(", ") + (names.length > 3 ? ", …" : "");
+const NAMED = 3;
+
+function namesOf(group: readonly ReportedFinding[]): string {
+  const names = [...new Set(group.map(whatOf))];
+  return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? `, +${names.length - NAMED}` : "");
+}
+
+/** The pod, or the name by which its owner knows it. Ids are as short as in every list. */
+function whatOf(finding: ReportedFinding): string {
+  const { subject } = finding;
+  const { path, pid, name } = subject;
+  const pod = podOf(finding);
+  if (pod !== "") return pod;
+  if (pid !== undefined) return `pid ${pid}`;
+  const own = path === undefined ? (name ?? subject.sandboxId ?? subject.type) : basename(path);
+  return printable(own.replaceAll(FULL_ID, (id) => id.slice(0, ID_CHARACTERS)));
 }
 
 export interface DetailOptions {
@@ -175,15 +198,23 @@ function classDetails(classId: string, findings: readonly ReportedFinding[], opt
   const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
   const byTreatment = Map.groupBy(findings, (finding) => treatmentLines(finding, columns).join("\n"));
   for (const [treatment, alike] of byTreatment) {
-    for (const finding of alike) {
+    const proofs = alike.map((finding) => proofLines(finding, ink, columns));
+    // What all of them share is read once.
+    const [first = []] = proofs;
+    const shared = alike.length === 1 ? [] : first.filter((line) => proofs.every((proof) => proof.includes(line)));
+    for (const [index, finding] of alike.entries()) {
       lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
       for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
-      lines.push(wrap(`    Why: ${printable(finding.summary)}`, columns, "      "));
-      lines.push(...evidenceLines(finding.evidence, ink, columns));
+      lines.push(...(proofs[index] ?? []).filter((line) => !shared.includes(line)));
     }
+    if (shared.length > 0) lines.push(`  all ${alike.length}:`, ...shared);
     lines.push(treatment);
   }
   return lines.join("\n");
+}
+
+function proofLines({ summary, evidence }: ReportedFinding, ink: Paint, columns: number): readonly string[] {
+  return [wrap(`    Why: ${printable(summary)}`, columns, "      "), ...evidenceLines(evidence, ink, columns)];
 }
 
 /** The plan of heal if there is one; else the steps of the class. */

@@ -13,18 +13,22 @@ export interface Progress {
   report(result: ActionResult): void;
   /** For an action that takes so long that the others continue without it. Only the first one is printed. */
   waiting(action: PlannedAction): void;
+  /** Prints what is still held back to be grouped. */
+  end(): void;
 }
 
 export interface ProgressOptions {
   readonly colour: boolean;
   /** Missing in a pipe, where lines are neither wrapped nor truncated. */
   readonly screenColumns?: number;
+  /** One line for every finding, however many there are. */
+  readonly verbose?: boolean;
   readonly write: (text: string) => void;
 }
 
 const COLUMNS: readonly Column[] = [
   { heading: "RESULT" },
-  { heading: "POD", shorten: { keep: "middle", comfortable: 24, least: 11 } },
+  { heading: "WHAT", shorten: { keep: "middle", comfortable: 24, least: 11 } },
   { heading: "CLASS", shorten: { keep: "start", comfortable: 30, least: 10 } },
   { heading: "DONE", shorten: { keep: "start", comfortable: 30, least: 20 }, drop: "last" },
   { heading: "TIME", drop: "late" },
@@ -38,17 +42,19 @@ const COLOURS = { healed: "green", failed: "red", refused: "red", skipped: "yell
 
 /**
  * One line for each finding as its heal ends, in columns, on a terminal and in a pipe alike; the reason is below a
- * failure.
+ * failure. More than a screen of them are grouped like those of scan, by what became of them.
  */
-export function progress({ colour, screenColumns, write }: ProgressOptions): Progress {
+export function progress({ colour, screenColumns, verbose = false, write }: ProgressOptions): Progress {
   const ink = paint(colour);
   const width = screenColumns ?? Number.POSITIVE_INFINITY;
   let table = tableFor([], width);
   let hasReportedWait = false;
   const reasons = new Map<string, string>();
+  const held = new Map<string, readonly Ended[]>();
+  let left = 0;
 
-  function print(action: PlannedAction, row: Row, below: string | undefined): void {
-    const cells = [subjectOf(action), action.finding.class, row.done, row.time, logsIn(row.logs, table)];
+  function print(what: string, classId: string, row: Row, below: string | undefined): void {
+    const cells = [what, classId, row.done, row.time, logsIn(row.logs, table)];
     const style = ink[COLOURS[row.result]];
     write(`${table.row([{ text: row.result, style }, ...cells.map((text) => ({ text: printable(text) }))])}\n`);
     if (below !== undefined) write(`${wrap(`${INDENT}${printable(below)}`, width, INDENT.repeat(2))}\n`);
@@ -63,23 +69,61 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
     return reason;
   }
 
+  function printHeld(): void {
+    for (const group of held.values()) {
+      const [first, ...others] = group;
+      if (first === undefined) continue;
+      const { action, row, reason } = first;
+      const what = others.length === 0 ? subjectOf(action) : `${group.length}: ${subjectOf(action)}, …`;
+      const seconds = Math.max(...group.map((one) => one.seconds));
+      const logs = others.length === 0 ? row.logs : undefined;
+      print(what, action.finding.class, { ...row, time: shortTime(seconds), logs }, reason);
+    }
+    held.clear();
+  }
+
+  function hold(ended: Ended): void {
+    const { action, row, reason = "" } = ended;
+    const key = [row.result, action.finding.class, row.done, withoutIds(reason)].join("\n");
+    held.set(key, [...(held.get(key) ?? []), ended]);
+    if (left === 0) printHeld();
+  }
+
   return {
     begin: (actions) => {
+      printHeld();
+      left = actions.length > MAX_ROWS && !verbose ? actions.length : 0;
       table = tableFor(actions, width);
       write(`${table.heading}\n`);
     },
     report: ({ action, outcome, reason, undone, logsSavedTo, seconds }) => {
       const done = outcome === "healed" || hasDoneSteps(action, undone) ? shortDone(action, undone) : NONE;
-      print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, once(action, reason));
+      const row: Row = { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo };
+      if (left > 0) {
+        left -= 1;
+        hold({ action, row, reason, seconds });
+      } else print(subjectOf(action), action.finding.class, row, once(action, reason));
     },
+    end: printHeld,
     waiting: (action) => {
       // If the runtime or kubelet is slow, all of them wait: a line each would double the output.
       if (hasReportedWait) return;
       hasReportedWait = true;
       const row = { result: "waiting", done: NONE, time: NONE, logs: undefined } as const;
-      print(action, row, "no answer yet; the others go on, Ctrl-C leaves it");
+      const next = "no answer yet; the others go on, Ctrl-C leaves it";
+      print(subjectOf(action), action.finding.class, row, next);
     },
   };
+}
+
+/** More than this fill a screen. */
+const MAX_ROWS = 20;
+
+interface Ended {
+  readonly action: PlannedAction;
+  readonly row: Row;
+  readonly reason: string | undefined;
+  readonly seconds: number;
 }
 
 interface Row {

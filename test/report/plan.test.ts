@@ -41,9 +41,9 @@ describe("plan as a table", () => {
   test("has the columns of scan with the steps that will run, and the reason", () => {
     expect(renderPlan(planOf("a", "b"), CONTEXT, OPTIONS)).toBe(`\
 Plan: heal 2 ghosts on edge-7
-SEV   POD  CLASS             AGE  BLOCKS  ACTION
-crit  -    dead-after-crash  -    -       remove
-crit  -    dead-after-crash  -    -       remove
+SEV   WHAT           CLASS             AGE  BLOCKS  ACTION
+crit  aaaaaaaaaaaaa  dead-after-crash  -    -       remove
+crit  bbbbbbbbbbbbb  dead-after-crash  -    -       remove
 dead-after-crash (2): save its logs and remove it through the runtime, then check that its network
   is released. Reason: it holds no container
 `);

@@ -41,7 +41,7 @@ const LEAK = {
 const BOTH: readonly Partial<ActionResult>[] = [{ logsSavedTo: LOGS }, { action: LEAK, seconds: 12.4 }];
 
 const WHOLE = `\
-RESULT   POD          CLASS                        DONE                  TIME  LOGS
+RESULT   WHAT         CLASS                        DONE                  TIME  LOGS
 healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  0.2s  ${LOGS}
 healed   10.88.200.1  hostlocal-ip-leak            IPs released          12s   -
 `;
@@ -55,7 +55,7 @@ describe("one line per healed finding", () => {
       "on 80 columns",
       80,
       `\
-RESULT   POD          CLASS           DONE                  TIME  LOGS
+RESULT   WHAT         CLASS           DONE                  TIME  LOGS
 healed   shop/web-10  libcni-result…  quarantined, removed  0.2s  0mwj4h7he-ofn0
 healed   10.88.200.1  hostlocal-ip-…  IPs released          12s   -
 `,
@@ -64,7 +64,7 @@ healed   10.88.200.1  hostlocal-ip-…  IPs released          12s   -
       "on 60 columns",
       60,
       `\
-RESULT   POD          CLASS       DONE                  TIME
+RESULT   WHAT         CLASS       DONE                  TIME
 healed   shop/web-10  libcni-re…  quarantined, removed  0.2s
 healed   10.88.200.1  hostlocal…  IPs released          12s
 `,
@@ -73,7 +73,7 @@ healed   10.88.200.1  hostlocal…  IPs released          12s
       "on 40 columns",
       40,
       `\
-RESULT   POD          CLASS
+RESULT   WHAT         CLASS
 healed   shop/web-10  libcni-result-cac…
 healed   10.88.200.1  hostlocal-ip-leak
 `,
@@ -117,6 +117,28 @@ healed   10.88.200.1  hostlocal-ip-leak
     const onScreen = shown(failed, 60).split("\n");
     expect(onScreen.slice(2).join(" ").replaceAll(/\s+/g, " ").trim()).toBe(reason);
     for (const line of onScreen) expect(line.length).toBeLessThanOrEqual(60);
+  });
+
+  test("more than a screen of them are grouped by what became of them, and complete with -v", () => {
+    const many = Array.from({ length: 30 }, () => HEAL);
+    const run = (verbose: boolean) => {
+      let written = "";
+      const lines = progress({ colour: false, verbose, write: (text) => void (written += text) });
+      lines.begin([LEAK, ...many]);
+      for (const [index, action] of many.entries()) {
+        if (index < 28) lines.report({ action, outcome: "healed", seconds: index / 10 });
+        else lines.report({ action, outcome: "failed", reason: "the plugin refused", seconds: 1 });
+      }
+      lines.end();
+      return written.split("\n").slice(1, -1);
+    };
+
+    expect(run(false)).toEqual([
+      "healed   28: shop/web-10, …  libcni-result-cache-corrupt  quarantined, removed  2.7s  -",
+      "failed   2: shop/web-10, …  libcni-result-cache-corrupt  -                     1.0s  -",
+      "  the plugin refused",
+    ]);
+    expect(run(true)).toHaveLength(32);
   });
 
   test("a slow one is shown in the same columns", () => {

@@ -105,12 +105,33 @@ describe("table rows", () => {
     expect(renderTable({ ...ghosts(2), findings, kept }, { ...PLAIN, screenColumns: 100 })).toBe(`\
 GHOSTS  2 ghosts, 1 leak on worker-1 · 2 pods blocked · containerd 1.7.0
   pods not checked against Kubernetes
-SEV   POD          CLASS                           AGE  BLOCKS     HEAL
+SEV   WHAT         CLASS                           AGE  BLOCKS     HEAL
 crit  shop/web-2   dead-after-crash                14m  pod start  auto
 crit  shop/web-10  dead-after-crash                14m  pod start  auto
-warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
+warn  10.0.0.9     hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
 1 kept on purpose (finished pod).   Next: unghost heal --dry-run   Details: unghost scan -v
 `);
+  });
+
+  test("of leaks that differ in nothing but their names share a line, under LEAKS", () => {
+    const leaks = [9, 8, 7, 6].map(
+      (last): ReportedFinding => ({
+        ...ghost(`${last}`),
+        id: `hostlocal-ip-leak-after-reboot/10.0.0.${last}`,
+        class: "hostlocal-ip-leak-after-reboot",
+        kind: "leak",
+        subject: { type: "file", path: `/var/lib/cni/networks/n/10.0.0.${last}`, sandboxId: "b".repeat(64) },
+        blockedPods: [],
+        blockedAddresses: 1,
+      }),
+    );
+
+    const lines = renderTable({ ...ghosts(0), verdict: "ghosts", findings: leaks }, PLAIN).split("\n");
+
+    expect(lines[0]).toMatch(/^LEAKS {2}4 leaks on worker-1/);
+    expect(lines.filter((line) => line.includes("10.0.0."))).toEqual([
+      "crit  10.0.0.6, 10.0.0.7, 10.0.0.8, +1  hostlocal-ip-leak-after-reboot  14m  4 IPs   auto",
+    ]);
   });
 
   test("name the waiting pod when the sandbox being created has no name yet", () => {
@@ -172,9 +193,10 @@ describe("details with -v", () => {
     expect(verbose).toContain(`dead-after-crash  title of dead-after-crash (25)
   shop/web-0 (attempt 2)  aaaaaaaaaaaaa
     blocks pod shop/web-0
-    Why: it died with the node
     cri: web-0 is listed as NotReady
 `);
+    expect(verbose).toContain("  all 25:\n    Why: it died with the node\n  unghost heal runs:");
+    expect(verbose.match(/Why:/g)).toHaveLength(1);
     expect(verbose).toContain("web-24 is listed as NotReady");
     expect(verbose).toContain("  unghost heal runs:\n    1. Stop it.\n    2. Remove it.\n");
     expect(renderTable(ghosts(1), PLAIN)).not.toContain("is listed as NotReady");
@@ -193,6 +215,8 @@ describe("details with -v", () => {
 
     expect(verbose).toContain(`
     cri: web-2 is listed as NotReady
+  all 2:
+    Why: it died with the node
   unghost heal runs:
     1. Save its logs and remove it.
     Reason: it holds no container.

@@ -175,6 +175,7 @@ async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io
   const lines = progress({
     colour: table && wantsColour(io),
     ...(io.screenColumns === undefined || !io.stdoutIsTerminal ? {} : { screenColumns: io.screenColumns }),
+    verbose: settings.verbose,
     write: table && !names ? io.stdout : io.stderr,
   });
   const healed = await run(shown, {
@@ -197,7 +198,10 @@ async function healAndShow(shown: Planned, pipeline: ScanOptions, how: Shown, io
       slow: (action) => lines.waiting(action),
       warning: (warning) => io.stderr(`${warning}\n`),
     },
-  }).finally(() => interruption.dispose());
+  }).finally(() => {
+    lines.end();
+    interruption.dispose();
+  });
   if (!healed.ok) {
     io.stderr(`Nothing was changed: ${healed.refusal.message} ${healed.refusal.next}\n`);
     return ExitCode.refused;
