@@ -54,7 +54,7 @@ let wrapper: RegExp | undefined;
 
 /** What the writers add behind the cause: klog's other fields, JSON's other properties, a count of the same. */
 const AFTERWARDS =
-  /"? (?:pod|podUID|podSandboxID|sandboxID|containerID|cgroupName|logger|numErrs|volume|VolumeAttachment|path|id|runtime|namespace|filter)=|", ?"\w{1,30}": ?/;
+  /"? (?:pod|podUID|podSandboxID|sandboxID|sandbox|containerID|cgroupName|logger|name|numErrs|pid|source|subsys|subsystem|volume|VolumeAttachment|path|id|runtime|namespace|filter)=|", ?"\w{1,30}": ?/;
 const TAIL = /(?:[\s"'`}\]<,:>…│*]|\.{3})+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*$/;
 
 /** A wrapper that was cut off before its end. */

@@ -107,20 +107,21 @@ const PLUGIN_CALLS: readonly Wording[] = [
   {
     operation: "cni-del",
     pattern:
-      /failed ?\((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network/,
+      /failed ?\((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network|hcn(?:delete|close)\w{3,30} failed|failed to get network \S{1,120} cached result/,
   },
   { operation: "cni-check", pattern: /failed ?\(check\)|\bcmdcheck\b[^]{0,20}?:/ },
   { operation: "cni-status", pattern: /failed \(status\)|cni status\b[^]{0,60}?(?:failed|error)/ },
   {
     operation: "cni-add",
     pattern:
-      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|multus: \[[^\]]{1,400}\]: error|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
+      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|erroraddinglogicalport|creation of endpoint failed|hcn(?:create|open)\w{3,30} failed|multus: \[[^\]]{1,400}\]: error|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
   },
 ];
 
-/** kubelet's wrapper around all of them: what is inside may be cut off. */
+/** The wrappers of kubelet and of a CSI driver: which operation is inside may be cut off. */
 const WRAPPED: readonly Wording[] = [
   { operation: "volume", pattern: /operation for \{volumename:\S{1,400}[^]{0,200}? failed/ },
+  { operation: "volume", pattern: /grpc error: rpc error: code = (?!notfound)[^]{0,300}?volume/ },
 ];
 
 const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
