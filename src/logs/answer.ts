@@ -61,6 +61,10 @@ const TAIL = /(?:[\s"'`}\]<,:>…│*]|\.{3})+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*
 const UNFINISHED =
   /^(?:(?:rpc error: )?code = [\w ]{0,20}|rpc err\w*|(?:failed|unable) to (?:set ?up|destroy|create|start|stop|remove) [^:]*|plugin type=[^:]*|error (?:adding|removing|deleting) [^:]*|networkplugin [^:]*|\[[^\]]*|cni request failed[^:]*|\w{3,40}\.\w{3,40} failed for [^:]*)$/i;
 
+/** A wrapper without anything behind it. */
+const NO_CAUSE =
+  /^(?:rpc error|(?:failed|unable) to (?:stop|remove|create|kill) (?:pod )?(?:sandbox|container)(?: for pod)?)$/i;
+
 /** Longer quotations are of no use on a terminal. */
 const MAX_CHARACTERS = 320;
 
@@ -80,8 +84,7 @@ export function innermostCause(line: string): string | undefined {
   const cut = AFTERWARDS.exec(rest)?.index ?? rest.length;
   let cause = rest.slice(0, cut).replace(/^[\s"'`:[]+/, "");
   for (let shorter = cause.replace(TAIL, ""); shorter !== cause; shorter = cause.replace(TAIL, "")) cause = shorter;
-  if (!/[a-z]{3}/i.test(cause) || /^rpc error$/i.test(cause) || (UNFINISHED.test(cause) && isCut(line)))
-    return undefined;
+  if (!/[a-z]{3}/i.test(cause) || NO_CAUSE.test(cause) || (UNFINISHED.test(cause) && isCut(line))) return undefined;
   return cause.length > MAX_CHARACTERS ? `${cause.slice(0, MAX_CHARACTERS)}…` : cause;
 }
 

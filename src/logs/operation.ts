@@ -177,7 +177,8 @@ const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
     ],
   ],
   [
-    /container(?!d\b|manager)/,
+    // A description of a pod has these words too: only lines of an error's level.
+    /(?:\b[ew]\d{4} \d\d:\d\d:\d\d|\blevel[=:](?:error|warning|fatal))[^]{0,2000}?container(?!d\b|manager)/,
     [
       { operation: "stop-container", pattern: /\bkill|stopp?(?:ing)?\b|terminat/ },
       { operation: "remove-container", pattern: /remov|delet|garbage/ },

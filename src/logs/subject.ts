@@ -27,7 +27,8 @@ const SANDBOX_IDS: readonly RegExp[] = [
   new RegExp(`/(?:multus|flannel|results)/\\S{0,120}?([0-9a-f]{64})`),
 ];
 
-const NAMESPACE = `(?<namespace>${ANY})`;
+/** A label: no dots, unlike an address. */
+const NAMESPACE = "(?<namespace>[a-z0-9](?:[a-z0-9-]{0,62}))";
 const NAME = `(?<name>${ANY})`;
 const UID = "(?<uid>[0-9a-z-]{8,40})";
 const ATTEMPT = "(?<attempt>\\d{1,9})";
@@ -43,7 +44,7 @@ const PODS: readonly RegExp[] = [
   new RegExp(`k8s_pod_namespace[=\\s]${NAMESPACE}[;\\]\\s]{1,3}\\[?k8s_pod_name[=\\s]${NAME}`),
   new RegExp(`\\b${NAME}_${NAMESPACE}\\(${UID}\\)`),
   new RegExp(`\\bpod=${NAMESPACE}/${NAME}`),
-  new RegExp(`\\[${NAMESPACE}/${NAME}(?:/${UID})?[:\\]]`),
+  new RegExp(`\\[${NAMESPACE}/${NAME}(?:/${UID})?[:\\]\\s]`),
   new RegExp(`error (?:deleting|adding) ${NAMESPACE}_${NAME}/`),
   new RegExp(`(?:teardown|set up|setup|for) pod ${NAME}_${NAMESPACE}(?![0-9a-z_.-])`),
 ];
