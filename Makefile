@@ -76,6 +76,10 @@ crio-test: setup build ## scan, heal and explain on a real CRI-O; ends with "Err
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
 
+.PHONY: flood-test
+flood-test: setup build ## scan, boot and agent beside 50,000 processes, or as many as the machine has numbers for
+	vitest run --project floods
+
 .PHONY: guard-test
 guard-test: setup build ## the CNI guard in outages, storms, kills and on full disks; conformance
 	vitest run --project guard

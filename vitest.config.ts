@@ -13,6 +13,7 @@ export default defineConfig({
             "test/e2e/**",
             "test/lab/**",
             "test/cluster/**",
+            "test/floods/**",
             "test/multus/**",
             "test/guarded/**",
             "test/release/**",
@@ -59,6 +60,18 @@ export default defineConfig({
           name: "multus",
           sequence: { groupOrder: 2 },
           include: ["test/multus/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make flood-test` alone: nothing else on the machine can start many processes meanwhile.
+          name: "floods",
+          sequence: { groupOrder: 2 },
+          include: ["test/floods/**/*.test.ts"],
           maxWorkers: 1,
           testTimeout: 600_000,
           hookTimeout: 600_000,

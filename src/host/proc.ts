@@ -193,12 +193,13 @@ const MAX_OPEN_FILES = 200_000;
 const OPEN_FILES_MS = 500;
 
 /** The targets of a process's open files, such as `socket:[1234]`; none if they cannot be read. */
-export function openFilesOf(processDir: string): ReadonlySet<string> {
+export function openFilesOf(processDir: string, timeoutMs?: number): ReadonlySet<string> {
   const targets = new Set<string>();
-  visitOpenFiles(processDir, (target) => {
+  const keep = (target: string): boolean => {
     targets.add(target);
     return false;
-  });
+  };
+  visitOpenFiles(processDir, keep, timeoutMs);
   return targets;
 }
 
@@ -220,8 +221,12 @@ export function holdsOpen(processDir: string, targets: ReadonlySet<string>): boo
 }
 
 /** Until `visit` returns true. Returns the code of an error: ended, or permission denied. */
-function visitOpenFiles(processDir: string, visit: (target: string) => boolean): string | undefined {
-  const deadline = performance.now() + OPEN_FILES_MS;
+function visitOpenFiles(
+  processDir: string,
+  visit: (target: string) => boolean,
+  timeoutMs = OPEN_FILES_MS,
+): string | undefined {
+  const deadline = performance.now() + timeoutMs;
   try {
     const dir = opendirSync(`${processDir}/fd`, { bufferSize: 1024 });
     try {

@@ -41,13 +41,14 @@ export async function readCniDaemons(where: {
   readonly root: string;
   readonly confDir: string;
   readonly table: Source<ProcessTable>;
+  readonly signal?: AbortSignal;
 }): Promise<Source<readonly CniDaemon[]>> {
   const { root, table } = where;
   const sockets = [...daemonSockets(root, where.confDir)].slice(0, MAX_DAEMONS);
   const daemons = await Promise.all(
     sockets.map(async ([socket, plugins]): Promise<CniDaemon> => {
       const path = resolveOnHost(root, socket, "follow");
-      const signal = AbortSignal.timeout(PROBE_MS);
+      const signal = AbortSignal.any([AbortSignal.timeout(PROBE_MS), ...(where.signal ? [where.signal] : [])]);
       const state = await stateOfSocket(path, signal);
       const since = statsOf(path)?.mtime;
       const listener =

@@ -17,6 +17,9 @@ import { type ContainerId, containerId } from "./types/ids.ts";
 const SOCKETS = ["/run/multus/multus.sock", "/run/multus/socket/multus.sock"] as const;
 const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
 
+/** Of all processes with its name together: root in any container may start thousands of them. */
+const SEARCH_MS = 500;
+
 /**
  * The daemon of thick multus, which runs delegates instead of the runtime. It runs in a container, like any pod, so its
  * name and cgroup prove nothing. The proof is the node's own multus socket: only root can replace it, and this process
@@ -36,10 +39,11 @@ export function findMultusDaemons(
   // In its container the directory may be mounted elsewhere: /host/run/multus/multus.sock.
   const listening = parseListeningSockets(list).filter(({ path }) => path.endsWith("/multus.sock"));
 
+  const end = performance.now() + SEARCH_MS;
   return processes.filter(({ pid, comm }) => {
-    if (comm !== "multus-daemon" || prover.proveOwner(pid).kind === "refused") return false;
+    if (comm !== "multus-daemon" || performance.now() > end || prover.proveOwner(pid).kind === "refused") return false;
     const dir = hostPath(root, `/proc/${pid}`);
-    const held = openFilesOf(dir);
+    const held = openFilesOf(dir, end - performance.now());
     return listening.some(({ inode, path }) => {
       if (!held.has(`socket:[${inode}]`)) return false;
       const bound = identityOf(resolveOnHost(posix.join(dir, "root"), path, "follow"));

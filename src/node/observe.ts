@@ -52,16 +52,24 @@ export interface ObserveOptions {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-function callWithin(timeoutMs: number): CallOptions {
+function callWithin(timeoutMs: number): CallOptions & { readonly signal: AbortSignal } {
   return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
+}
+
+/** A source that is read after others were late still has this long. */
+const LEAST_MS = 500;
+
+function leftOf(timeoutMs: number, startedAt: number): number {
+  return Math.max(timeoutMs - Math.round(performance.now() - startedAt), Math.min(timeoutMs, LEAST_MS));
 }
 
 /** Reads the node once, all sources concurrently. Nothing here throws: an unreadable source is a fact. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
   const dirs = [options.cniCacheDir, ...(options.multusDir === undefined ? [] : [options.multusDir])];
+  const startedAt = performance.now();
   const hungMounts = await refuseHungMounts(root, dirs, AbortSignal.timeout(timeoutMs));
-  const snapshot = await observeRuntime(options, env);
+  const snapshot = await observeRuntime({ ...options, timeoutMs: leftOf(timeoutMs, startedAt) }, env);
   return hungMounts.length === 0 ? snapshot : { ...snapshot, hungMounts };
 }
 
@@ -79,6 +87,7 @@ async function observeRuntime(options: ObserveOptions, env: Environment): Promis
   const channel = openChannel(found.path, { maxBytes: BYTES_PER_SCAN });
   const cri = openCri(found.path, channel);
   const containerd = openContainerd(found.path, channel);
+  const startedAt = performance.now();
   try {
     const call = callWithin(timeoutMs);
     const runtimeInfo = fetchRuntimeInfo(cri, call);
@@ -87,22 +96,22 @@ async function observeRuntime(options: ObserveOptions, env: Environment): Promis
     // runtimeInfo has a timeout, and this must not exceed it.
     await Promise.race([channel.sent(), runtimeInfo]);
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
-    // A hung cluster may have used up the timeout: the second request has its own.
-    const settled = await rescan(snapshot, root, () => observeContainerd(containerd, callWithin(timeoutMs)));
-    return await withCniDaemons(settled, root, timeoutMs);
+    const late = callWithin(leftOf(timeoutMs, startedAt));
+    const settled = await rescan(snapshot, root, () => observeContainerd(containerd, late));
+    return await withCniDaemons(settled, root, late.signal);
   } finally {
     channel.close();
   }
 }
 
 /** Read only if something waits or fails: a healthy node does not need the scan of every process's sockets. */
-async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
+async function withCniDaemons(snapshot: Snapshot, root: string, signal: AbortSignal): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
   const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
   const reported = valueOr(snapshot.cri, undefined)?.cniDirs?.conf;
   const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? places.cniConfDir;
-  const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
-  return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
+  const table = await readProcessTable({ root, signal });
+  return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table, signal }) };
 }
 
 interface RuntimeFacts {
@@ -157,7 +166,9 @@ async function observeWith(
 
   // Sources without the runtime come first: they are read while the runtime prepares its answers.
   const runtimeProcess = table.then((processTable) =>
-    path === "" ? absent<ProcessId>("no runtime") : findRuntimeProcess({ root, socketPath: path, table: processTable }),
+    path === ""
+      ? absent<ProcessId>("no runtime")
+      : findRuntimeProcess({ root, socketPath: path, table: processTable, signal }),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
   const cniFacts = readCni({ ...options, root, cacheDir: options.cniCacheDir, network, table, signal });

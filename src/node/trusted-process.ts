@@ -112,6 +112,15 @@ export function processProver(root: string): ProcessProver {
     return foreign === undefined ? TRUSTED : refused("not-root", `runs as uid ${foreign}, not as root`);
   }
 
+  /**
+   * Much cheaper than the status, for thousands of processes of ordinary users. That there is none proves nothing: a
+   * process that dumps no core belongs to root here.
+   */
+  function foreignOwner(pid: number): ProcessRefusal | undefined {
+    const uid = statsOf(`${proc}/${pid}`)?.uid;
+    return uid === undefined || isTrustedUid(uid) ? undefined : refused("not-root", `runs as uid ${uid}, not as root`);
+  }
+
   function provePidNamespace(pid: number, status: string): ProcessTrust {
     const isInits = hasOnePid(status) ?? hasInitsPidNamespace(pid);
     if (isInits === undefined) return unreadable("pid namespace");
@@ -204,15 +213,15 @@ export function processProver(root: string): ProcessProver {
         () => proveExecutable(pid),
       ]),
     proveHostRoot: (pid) =>
+      foreignOwner(pid) ??
       proveAll(pid, startOf(pid), [
         (status) => provePidNamespace(pid, status),
         () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`))),
       ]),
     proveOwner: (pid) => proveOwner(pid),
     proveNodesRoot: (pid) => {
-      // Much cheaper than the status. Not a proof: a process that dumps no core belongs to root here.
-      const uid = statsOf(`${proc}/${pid}`)?.uid;
-      if (uid !== undefined && !isTrustedUid(uid)) return refused("not-root", `runs as uid ${uid}, not as root`);
+      const foreign = foreignOwner(pid);
+      if (foreign !== undefined) return foreign;
       const status = statusOf(pid);
       const owner = proveOwner(pid, status);
       return owner.kind === "refused" ? owner : provePidNamespace(pid, status);

@@ -3,28 +3,13 @@ import { type FuseOperation, holdMemory, mountHungFuse, whyNoFuse } from "../../
 import { type LabNode, startNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
+import { AGENT_UNTIL_STOPPED } from "./agent-script.ts";
 import { AT_ONCE, expectGone, heal, unghostIn } from "./healed-node.ts";
 import { UNPRIVILEGED } from "./impostor.ts";
 import { problemsOf, reportOf, UNGHOST } from "./unghost.ts";
 
 const REASON = NO_REAL_NODE ?? whyNoFuse();
 const CNI = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "0123456789abcdef".repeat(4) };
-
-/** Asks an agent for its health until it answers, ends it, and prints its exit code. */
-const AGENT = `
-${UNGHOST} agent --no-kube --listen 127.0.0.1:20258 --scan-every 5s >/dev/null 2>&1 &
-agent=$!
-python3 - <<'PROGRAM'
-import time, urllib.request
-answers = 0
-while answers < 20:
-    try: answers += urllib.request.urlopen("http://127.0.0.1:20258/healthz", timeout=5).status == 200
-    except OSError: pass
-    time.sleep(0.2)
-PROGRAM
-kill -TERM $agent
-wait $agent
-echo "exit code $?"`;
 
 /** Without the watch of the other tests, which reads the memory of every process and would wait as long as `ps`. */
 async function start(): Promise<LabNode> {
@@ -66,7 +51,7 @@ describe.skipIf(REASON !== undefined)(title, { timeout: HANG_GUARD_MS }, () => {
     await held(node);
 
     const boot = await node.exec([UNGHOST, "boot", "--after", "--no-kube", "--deadline", "20s"], { timeoutMs: 60_000 });
-    const agent = await node.exec(["sh", "-c", AGENT], { timeoutMs: 120_000 });
+    const agent = await node.exec(["sh", "-c", AGENT_UNTIL_STOPPED], { timeoutMs: 120_000 });
 
     expect([boot.timedOut, boot.code]).toEqual([false, 0]);
     await expectGone(node, ...pods);
@@ -92,7 +77,7 @@ describe.skipIf(REASON !== undefined)(
       const boot = await node.exec([UNGHOST, "boot", "--after", "--no-kube", "--deadline", "20s"], {
         timeoutMs: 60_000,
       });
-      const agent = await node.exec(["sh", "-c", AGENT], { timeoutMs: 120_000 });
+      const agent = await node.exec(["sh", "-c", AGENT_UNTIL_STOPPED], { timeoutMs: 120_000 });
 
       const problems = problemsOf(reportOf(scan)).join("\n");
       for (const point of Object.keys(mounts))
