@@ -1,4 +1,4 @@
-import { classes } from "../classes/index.ts";
+import { classById, classes } from "../classes/index.ts";
 import type { Finding, Verdict } from "../evidence/finding.ts";
 import { livenessOfStored } from "../evidence/liveness.ts";
 import { storedSandboxes } from "../evidence/stored-records.ts";
@@ -28,7 +28,11 @@ function isAboutFile({ subject }: Finding): boolean {
 export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }) {
   const findings = diagnoseOffline(facts).filter((finding) => isAskedFor({ id: finding.class }, settings));
   const snapshot = offlineSnapshot(facts, settings.node);
-  const diagnosis = { ...offlineDiagnosis(snapshot, findings, settings), verdict: verdictOf(facts, findings) };
+  const notKnown = hiddenClasses(settings.only).map(
+    (id) => `whether there is a ${id}: an offline scan does not show it; ask the runtime, without --offline`,
+  );
+  const verdict = verdictOf(facts, findings, settings);
+  const diagnosis = { ...offlineDiagnosis(snapshot, findings, settings), verdict, notKnown };
   return { snapshot, diagnosis, sandboxes: sandboxCounts(facts) };
 }
 
@@ -76,10 +80,20 @@ function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
 }
 
 /** "Healthy" offline means: the runtime can start, and brings no dead sandbox back. */
-function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonly Finding[]): Verdict {
+function verdictOf(
+  { metadata, processes, cni }: OfflineFacts,
+  findings: readonly Finding[],
+  { only }: DiagnosisPolicy,
+): Verdict {
   if (findings.length > 0) return "ghosts";
-  const unread = [processes, cni.results, cni.hostLocal].some(({ status }) => status === "failed");
+  const unread =
+    hiddenClasses(only).length > 0 || [processes, cni.results, cni.hostLocal].some(({ status }) => status === "failed");
   return metadata.status === "read" && !unread ? "healthy" : "unknown";
+}
+
+/** The classes of --only that need the runtime's answers. */
+function hiddenClasses(only: DiagnosisPolicy["only"]): readonly string[] {
+  return only.filter((id) => classById(id)?.detectOffline === undefined);
 }
 
 /** As they will be listed after the start: those with a live process are ready. */

@@ -25,18 +25,28 @@ export function verdictOf(
   const isTaskUnread =
     valueOr(snapshot.containerd, undefined)?.tasks.some(({ status }) => status === "unanswered") === true;
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
-  const isUnread = isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread;
+  const isApiUnread = policy.needsApi === true && snapshot.kubernetes.source !== "api";
+  const isUnread = isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread || isApiUnread;
   return isUnread || unreadClasses(snapshot, policy).length > 0 ? "unknown" : "healthy";
 }
 
+/** Why a class that was asked for by name could not be judged. */
+export interface UnreadClass {
+  readonly id: string;
+  readonly why: string;
+  /** Where it would be seen. */
+  readonly in: "kubernetes" | "logs";
+}
+
 /** The classes of --only that this snapshot cannot show. Without --only each of them is one of many, and a problem is enough. */
-export function unreadClasses(
-  snapshot: Snapshot,
-  { only }: Pick<DiagnosisPolicy, "only">,
-): readonly { readonly id: string; readonly why: string }[] {
-  return only.flatMap((id) => {
-    const why = classById(id)?.unread?.(snapshot);
-    return why === undefined ? [] : [{ id, why }];
+export function unreadClasses(snapshot: Snapshot, { only }: Pick<DiagnosisPolicy, "only">): readonly UnreadClass[] {
+  return only.flatMap((id): readonly UnreadClass[] => {
+    const failureClass = classById(id);
+    if (failureClass === undefined) return [];
+    const { inSnapshot, unread } = failureClass;
+    if ("why" in inSnapshot) return [{ id, why: `no scan can show it. ${inSnapshot.why}`, in: "logs" }];
+    const why = unread?.(snapshot);
+    return why === undefined ? [] : [{ id, why, in: "kubernetes" }];
   });
 }
 

@@ -23,6 +23,8 @@ export interface DiagnosisPolicy {
   readonly volumeAttachmentAgeMs: number;
   readonly only: readonly string[];
   readonly skip: readonly string[];
+  /** The API was asked for by name: a scan without its answer is not complete. */
+  readonly needsApi?: boolean;
 }
 
 /**

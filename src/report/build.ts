@@ -1,6 +1,6 @@
 import { classById } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { unreadClasses } from "../diagnose/verdict.ts";
+import { type UnreadClass, unreadClasses } from "../diagnose/verdict.ts";
 import { crashLoops } from "../evidence/crash-loops.ts";
 import { endWasLost } from "../evidence/ending.ts";
 import type { Finding } from "../evidence/finding.ts";
@@ -138,12 +138,17 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
+const NEXT_OF_UNREAD = {
+  kubernetes: "use credentials that may read it: --kubeconfig FILE",
+  logs: "search the logs: unghost explain --journal",
+} satisfies Record<UnreadClass["in"], string>;
+
 /** What was asked for by name, and could not be judged. */
 function unreadAsked({ snapshot, policy }: NodeView): NodeReport["problems"] {
-  return unreadClasses(snapshot, policy).map(({ id, why }) => ({
-    source: "kubernetes",
+  return unreadClasses(snapshot, policy).map(({ id, why, in: source }) => ({
+    source,
     problem: `whether there is a ${id} is unknown: ${why}`,
-    next: "use credentials that may read it: --kubeconfig FILE",
+    next: NEXT_OF_UNREAD[source],
   }));
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent, failed } from "../../src/host/source.ts";
 import type { Snapshot } from "../../src/node/types/snapshot.ts";
+import { buildReport } from "../../src/report/build.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   AT_ONCE,
@@ -53,6 +54,27 @@ describe("verdict", () => {
 
     expect([verdict, kept.map(({ reason }) => reason.code)]).toEqual(["unknown", ["container-ends-unread"]]);
     expect(diagnosed({ ...dead, containers: [containerOf("a", { exit: FINISHED })] }).verdict).toBe("healthy");
+  });
+
+  test("is unknown when a class was asked for that no scan can show, and the report says where to search", () => {
+    const diagnosis = diagnose(snapshotOf(), { ...AT_ONCE, only: ["second-idempotent-del"] });
+    const { problems } = buildReport(snapshotOf(), diagnosis);
+
+    expect(diagnosis.verdict).toBe("unknown");
+    expect(problems).toEqual([
+      {
+        source: "logs",
+        problem: expect.stringMatching(/^whether there is a second-idempotent-del is unknown: no scan can show it\. /),
+        next: expect.stringContaining("unghost explain --journal"),
+      },
+    ]);
+  });
+
+  test("is unknown when the API was asked for by name and did not answer", () => {
+    const facts = { kubernetes: { source: "kubelet", pods: [], error: "cannot be reached" } } as const;
+
+    expect(diagnose(snapshotOf({}, facts), AT_ONCE).verdict).toBe("healthy");
+    expect(diagnose(snapshotOf({}, facts), { ...AT_ONCE, needsApi: true }).verdict).toBe("unknown");
   });
 
   test("is unknown while a shim does not answer", () => {

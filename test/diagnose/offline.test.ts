@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
-import { diagnoseOffline } from "../../src/diagnose/offline.ts";
+import { diagnoseOffline, scanOffline } from "../../src/diagnose/offline.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
 import type { ResultFile } from "../../src/node/types/cni.ts";
 import { sandboxId } from "../../src/node/types/ids.ts";
 import type { ProcessFacts, SandboxRecord } from "../../src/node/types/runtime.ts";
 import type { MetadataFile, OfflineFacts, StoredContainer } from "../../src/node/types/snapshot.ts";
+import { AT_ONCE } from "../support/snapshot-builder.ts";
 
 const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
 const CREATED = new Date("2026-01-02T03:04:05Z");
@@ -264,3 +265,13 @@ test.each([absent<MetadataFile>("there is none"), failed<MetadataFile>("is busy"
     expect(diagnoseOffline(facts({}, { metadata }))).toEqual([]);
   },
 );
+
+test("a class that needs the runtime's answers is unknown offline, and the report says so", () => {
+  const { diagnosis } = scanOffline(facts({}), { ...AT_ONCE, only: ["shim-leak"], node: "n" });
+
+  expect(diagnosis.verdict).toBe("unknown");
+  expect(diagnosis.notKnown).toEqual([expect.stringContaining("an offline scan does not show it")]);
+  expect(scanOffline(facts({}), { ...AT_ONCE, only: ["dead-after-crash"], node: "n" }).diagnosis.verdict).toBe(
+    "healthy",
+  );
+});

@@ -75,6 +75,10 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
+function isApiNamed({ kubeconfig, noKube }: NodeSettings): boolean {
+  return kubeconfig !== undefined && !noKube;
+}
+
 export interface Scanned {
   readonly report: NodeReport;
   readonly plan: Plan;
@@ -88,7 +92,7 @@ async function scanned(
   const selected = await selecting(selection);
   const { snapshot, diagnosis, plan } = await scanNode({
     observe,
-    policy: () => ({ ...settings, allDead: false, cap: DEFAULT_CAP }),
+    policy: () => ({ ...settings, needsApi: isApiNamed(settings), allDead: false, cap: DEFAULT_CAP }),
     select: (whole) => withBlocking(selected(whole)),
   });
   const { buildReport } = await import("../../report/build.ts");
