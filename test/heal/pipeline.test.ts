@@ -46,6 +46,12 @@ function pipelineOn(node: NodeParts): Pick<RunOptions, "observe" | "policy"> {
 
 const planned = (node: NodeParts = {}): Promise<Planned> => scanNode(pipelineOn(node));
 
+/** A run that waits long for its session scans again, which a busy machine would make any run do. */
+async function atOnce<T>(work: () => Promise<T>): Promise<T> {
+  const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now());
+  return await work().finally(() => clock.mockRestore());
+}
+
 /** Heals a node whose runtime does not answer, and returns what was executed and scanned. */
 async function runOn(shown: Planned, changed: Partial<RunOptions> = {}) {
   const started: Plan[] = [];
@@ -98,10 +104,8 @@ describe("run", () => {
   });
 
   test("plans once before the heal and once for the scan that verifies it, and reports that plan", async () => {
-    // A run that waits long for its session scans again, which a busy machine would make this one do.
-    const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now());
     const shown = await planned(GHOST);
-    const { result, scans } = await runOn(shown, pipelineOn(GHOST)).finally(() => clock.mockRestore());
+    const { result, scans } = await atOnce(() => runOn(shown, pipelineOn(GHOST)));
     expect(shown.plan.actions).toHaveLength(1);
     expect(plans).toBe(2);
     expect(valueOf(result).plan).toBe(scans[0]?.plan);
@@ -120,7 +124,8 @@ describe("run", () => {
   test("keeps a finding that it failed to heal, in verdict and plan, when the next scan does not show it", async () => {
     const listed: NodeParts = { sandboxes: [sandboxOf("a", { createdSecondsAgo: 7200 })] };
     const later = { ...POLICY, skip: ["dead-after-crash"] };
-    const { result } = await runOn(await planned(GHOST), { ...pipelineOn(listed), policy: () => later });
+    const shown = await planned(GHOST);
+    const { result } = await atOnce(() => runOn(shown, { ...pipelineOn(listed), policy: () => later }));
     const { diagnosis, plan, results } = valueOf(result);
     expect(results.map(({ outcome }) => outcome)).toEqual(["failed"]);
     expect(diagnosis.verdict).toBe("ghosts");
