@@ -33,6 +33,8 @@ export async function compileExecutable({ target, engine, out }: Executable): Pr
       "src/main.ts",
       "--compile",
       "--bytecode",
+      // A scan ends before compiled code pays for its compilation; what runs for seconds is compiled all the same.
+      "--compile-jit-policy=20",
       "--minify",
       // One chunk per command, so that a scan does not instantiate unused code.
       "--splitting",

@@ -27,9 +27,7 @@ export function raisePriority(command: string | undefined): void {
  * Engine switches for some commands. The engine reads them from the environment, and only at its start.
  *
  * `useJIT`: no compiler at all, not even for regular expressions. An agent runs for years and works for milliseconds:
- * half the memory is worth a scan that takes twice as long. `useBaselineJIT`: code is interpreted, regular expressions
- * are compiled. A heal of half a second ends before compiled code pays for its compilation, and the plugins need the
- * CPUs.
+ * half the memory is worth a scan that takes twice as long. The build sets what suits all other commands.
  */
 const WITHOUT_JIT = { BUN_JSC_useJIT: "0" };
 
@@ -42,7 +40,6 @@ const THREADS_BESIDE_KEEPER = { UV_THREADPOOL_SIZE: "12" };
 const ENGINE_OF: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map<string, Record<string, string>>([
   ["agent", { ...WITHOUT_JIT, ...THREADS_BESIDE_KEEPER }],
   ["keep", { ...WITHOUT_JIT, ...THREADS_BESIDE_KEEPER }],
-  ["heal", { BUN_JSC_useBaselineJIT: "0" }],
 ]);
 
 /**
