@@ -94,6 +94,10 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   return [
     {
       severity: "critical",
+      steps: stepsFor(
+        missing.map(({ type }) => type),
+        conf,
+      ),
       subject: { type: "node", name: names, path: conf.file },
       summary: `${conf.file} calls ${names}, and no bin directory has an executable of that name: no pod can be set up or torn down`,
       evidence: [
@@ -165,4 +169,32 @@ function failedSearches({ snapshot }: NodeView) {
 
 function withoutSlash(dir: string): string {
   return dir.replace(/\/$/, "");
+}
+
+/** In the release archive of containernetworking/plugins. */
+const STANDARD = new Set(
+  "bandwidth bridge dhcp dummy firewall host-device host-local ipvlan loopback macvlan portmap ptp sbr static tap tuning vlan vrf".split(
+    " ",
+  ),
+);
+
+function stepsFor(missing: readonly string[], { binDirs, file }: CniConfig): readonly string[] {
+  const [dir = "the runtime's bin_dir"] = binDirs;
+  const { standard = [], foreign = [] } = Object.groupBy(missing, (type) =>
+    STANDARD.has(type) ? "standard" : "foreign",
+  );
+  const steps: string[] = [];
+  if (standard.length > 0) {
+    steps.push(
+      `Install ${standard.join(", ")} into ${dir}: the CNI plugins of the distribution (apt install containernetworking-plugins), or the release archive of containernetworking/plugins.`,
+    );
+  }
+  if (foreign.length > 0) {
+    const names = foreign.join(", ");
+    steps.push(
+      `${names} ${foreign.length === 1 ? "belongs" : "belong"} to a network add-on: restart its DaemonSet pod on this node, which puts the binary into ${dir}.`,
+      `Only if that add-on was uninstalled on purpose: take ${names} out of ${file}.`,
+    );
+  }
+  return [...steps, "Then stop and remove what is left over: unghost heal."];
 }

@@ -134,6 +134,7 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
   return [
     {
       severity: "critical",
+      steps: stepsFor(daemon, isDown),
       subject: { type: "node", path: daemon.socket },
       summary: isDown
         ? `no process listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
@@ -146,6 +147,22 @@ function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly
         ...failingRemovals(view, (report) => isAbout(report, daemon)).map(({ id }) => id),
       ],
     },
+  ];
+}
+
+function stepsFor({ socket, plugins, listener }: CniDaemon, isDown: boolean): readonly string[] {
+  const whose = plugins.join(", ");
+  if (isDown) {
+    return [
+      `Bring up the pod on this node whose daemon listens on ${socket} for ${whose}: its log shows why it does not run.`,
+      "kubelet's retry finishes the rest.",
+    ];
+  }
+  const who = listener === undefined ? `the daemon on ${socket}` : `pid ${listener.pid}, the daemon on ${socket}`;
+  return [
+    `Restart the pod of ${who}, and wait until it is Ready.`,
+    `Do not end the ${whose} processes that wait for it: kubelet's next attempt would hang again.`,
+    "kubelet's retry finishes the rest.",
   ];
 }
 

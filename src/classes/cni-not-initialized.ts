@@ -3,6 +3,7 @@ import type { Detected, Evidence } from "../evidence/finding.ts";
 import { heldUpInWords, incompleteSandboxes } from "../evidence/sandbox-creations.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import type { CniFacts } from "../node/types/cni.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 /** Every containerd logs this once when it starts, before the network add-on has written its file. */
@@ -106,6 +107,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   return [
     {
       severity: "critical",
+      steps: stepsFor(cni.conf),
       subject: { type: "node", name: "NetworkReady" },
       summary: "the runtime has loaded no pod network, so nothing can be set up or torn down",
       evidence,
@@ -116,4 +118,21 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       explains: halfMade.map(({ sandbox }) => sandbox.id),
     },
   ];
+}
+
+function stepsFor(conf: CniFacts["conf"]): readonly string[] {
+  const last = "Then stop and remove what is left over: unghost heal.";
+  switch (conf.status) {
+    case "read": {
+      const { file } = conf.value;
+      return [
+        `Rewrite the file in place so that the runtime sees it: cp ${file} /tmp/conf && cat /tmp/conf > ${file}`,
+        last,
+      ];
+    }
+    case "failed":
+      return [`Repair the configuration: ${conf.error.message}.`, last];
+    case "absent":
+      return ["Bring the network add-on up on this node: its pod writes the configuration, and none is there.", last];
+  }
 }

@@ -64,6 +64,10 @@ function detect(view: NodeView): readonly Detected[] {
     })
     .map(({ id, uid, seen, sandbox }) => ({
       severity: "warning",
+      steps: [
+        `Decide whose it is and what it writes to: crictl inspect ${id.slice(0, 13)}`,
+        `Only if it is truly orphaned: crictl stop ${id.slice(0, 13)} && crictl rm ${id.slice(0, 13)}`,
+      ],
       subject: { type: "container", name: id, sandboxId: sandbox?.id, pod: sandbox?.pod },
       summary: "a container runs that belongs to no pod Kubernetes knows here",
       evidence: [

@@ -138,6 +138,7 @@ function detect(view: NodeView): readonly Detected[] {
   return [
     {
       severity: "critical",
+      steps: [...STEPS[trouble](daemon), "Remove no sandbox until the daemon answers: each try would feed the storm."],
       subject: { type: "node", path: daemon.socket },
       summary: SUMMARY[trouble](daemon),
       evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
@@ -190,6 +191,19 @@ function isLate(shims: readonly PluginProcess[], view: NodeView): boolean {
   if (shims.some(({ cniCommand, ageSeconds }) => cniCommand === "ADD" && ageSeconds >= LATE_ADD_SECONDS)) return true;
   return callReports(view).some((report) => isTimeout(report) && isFresh(report, view));
 }
+
+const STEPS: Readonly<Record<Trouble, (daemon: MultusDaemon) => readonly string[]>> = {
+  down: () => [
+    "See why the daemon does not run: crictl ps --all --name kube-multus, and crictl logs of the last one.",
+    "Bring its pod up on this node: kubelet's next attempt then succeeds.",
+  ],
+  wedged: ({ process }) => [
+    `Restart the daemon's container: ${process?.containerId === undefined ? "crictl ps --name kube-multus -q | xargs crictl stop" : `crictl stop ${process.containerId.slice(0, 13)}`}; kubelet starts it again. Or: unghost heal --allow multus-daemon-down-or-wedged.`,
+  ],
+  starved: ({ cpu }) => [
+    `Raise or remove its CPU limit of ${cpu?.milliCpu ?? 0}m: kubectl --namespace kube-system edit daemonset kube-multus-ds. Its delegates run in the same cgroup.`,
+  ],
+};
 
 const SUMMARY: Readonly<Record<Trouble, (daemon: MultusDaemon) => string>> = {
   down: ({ socket }) =>

@@ -314,6 +314,10 @@ function detectStoppedShims(view: NodeView): readonly Detected[] {
     return [
       {
         severity: "critical",
+        steps: [
+          `Let the stopped shim go on: kill -CONT ${pid}`,
+          `If it hangs again, end it: kill -KILL ${pid}; containerd cleans up after it, and ${namespace}/${name} loses its containers.`,
+        ],
         subject: { type: "process", pid, sandboxId: sandbox.id, pod: sandbox.pod },
         summary: `the shim of ${namespace}/${name} is stopped: the pod cannot be stopped, removed or inspected, and lists of tasks wait for it`,
         evidence: [

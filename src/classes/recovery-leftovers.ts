@@ -191,6 +191,11 @@ function detectLostStatus(file: MetadataFile, { processes }: OfflineFacts): read
     return [
       {
         severity: "warning",
+        // It is detected while the runtime does not run.
+        steps: [
+          "Start the runtime: kubelet ends containers of unknown state and makes new ones.",
+          `If it does not start because of this file: ctr --namespace k8s.io containers rm ${containerId}, with the CRI plugin switched off.`,
+        ],
         subject: { type: "file", path },
         summary: `the state of container ${container.name} is lost: the next start of the runtime lists it as Unknown`,
         evidence: metadataEvidence([

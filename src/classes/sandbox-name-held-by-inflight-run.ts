@@ -139,7 +139,7 @@ function heldBy({ id: sandboxId, plugin, lockedName }: Creation, view: NodeView)
       blocks: [blocked(plugin, pod, name)],
       blockedPods: [pod ?? plugin?.pod].flatMap((who) => who ?? []),
       cure: plugin === undefined ? remade : [{ kind: "end-process", ...hungProcess(plugin) }],
-      attended: remade.length === 0 ? undefined : RECREATE_BY_CONSENT,
+      attended: remade.length === 0 || pod === undefined ? undefined : recreateByConsent(pod),
     },
   ];
 }
@@ -164,10 +164,12 @@ function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, nam
 }
 
 /** A recreated pod has another uid, and with it another, free name. */
-const RECREATE_BY_CONSENT: readonly string[] = [
-  "Delete the pod: its controller creates a new one, whose sandbox name is free.",
-  "Consent: unghost heal --allow sandbox-name-held-by-inflight-run --yes.",
-];
+function recreateByConsent({ namespace, name }: PodRef): readonly string[] {
+  return [
+    `Delete the pod: its controller creates a new one, whose sandbox name is free: kubectl --namespace ${namespace} delete pod ${name}`,
+    `Or by unghost, which this allows: unghost heal ${namespace}/${name} --allow sandbox-name-held-by-inflight-run`,
+  ];
+}
 
 /** Only for a pod with a controller that re-creates it: never a bare pod, a static one, or one that is opted out. */
 function recreation(pod: PodRef | undefined, holder: SandboxId, view: NodeView): readonly Step[] {

@@ -65,6 +65,11 @@ function detect(view: NodeView): readonly Detected[] {
     return [
       {
         severity: "critical",
+        steps: [
+          `Read why: journalctl --no-pager -l -u kubelet | grep ${name}`,
+          ...(last === undefined ? [] : [`Remove what is dead of it: unghost heal ${namespace}/${last.pod.name}`]),
+          `Restart kubelet, or move ${path} out of its directory, wait for twenty seconds, and move it back.`,
+        ],
         subject: { type: "file", path },
         summary: `kubelet has run for ${inWords(upMs)} and does not start the static pod ${namespace}/${name}`,
         evidence: [

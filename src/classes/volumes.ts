@@ -141,6 +141,10 @@ export const volumeTeardownBusy: ClassDefinition = {
       return [
         {
           severity: "critical",
+          steps: [
+            `See who uses ${volumes.mounts.length === 1 ? "it" : "them"}: grep -l ${volumes.uid} /proc/[0-9]*/mountinfo; fuser -vm ${volumes.mounts[0]}`,
+            "Restart the process or container that has a copy of the mount, and bring storage back that does not answer; kubelet unmounts within two minutes.",
+          ],
           subject: { type: "file", path: volumes.path },
           summary: `${count(volumes.mounts)} of the deleted pod ${pod.namespace}/${pod.name} ${volumes.mounts.length === 1 ? "is" : "are"} still mounted ${inWords(quietMs)} after its containers ended`,
           evidence: [...mountEvidence(volumes), { source: "kubernetes", fact: "the pod has a deletion timestamp" }],
@@ -207,6 +211,11 @@ export const orphanedVolumesDirectory: ClassDefinition = {
       return [
         {
           severity: "warning",
+          steps: [
+            ...volumes.mounts.map((mount) => `Unmount what is left: umount ${mount}`),
+            `Inspect what is below ${volumes.path}: files in a volume's directory that is no mount were written while the volume was away.`,
+            `Move ${volumes.path} away, or remove it: rm --one-file-system -r ${volumes.path}`,
+          ],
           subject: { type: "file", path: volumes.path },
           summary: `kubelet's directory of a pod that no longer exists is left, unchanged for ${inWords(quietMs)}${volumes.mounts.length === 0 ? "" : `, with ${count(volumes.mounts)} mounted`}`,
           evidence: [

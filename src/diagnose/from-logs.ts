@@ -149,7 +149,7 @@ export function eventEvidence({ reason, message, count }: PodEvent): Finding["ev
 /** Adds the name and the treatment of the class. */
 export function toFinding(
   { id, treatment }: Pick<FailureClass, "id" | "treatment">,
-  { explains: _explained, attended, ...detected }: Detected,
+  { explains: _explained, attended, steps: own, ...detected }: Detected,
 ): Finding {
   const { mode, reversible, steps } = treatment;
   return {
@@ -158,6 +158,10 @@ export function toFinding(
     blocks: [],
     cure: [],
     ...detected,
-    treatment: { automatic: mode === "automatic" && attended === undefined, reversible, steps: attended ?? steps },
+    treatment: {
+      automatic: mode === "automatic" && attended === undefined,
+      reversible,
+      steps: attended ?? own ?? steps,
+    },
   };
 }

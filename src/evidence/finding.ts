@@ -48,6 +48,8 @@ export interface Detected
     Partial<Pick<Finding, "blocks" | "cure">> {
   /** Other stuck or leaked sandboxes with the same cause: they get no findings of their own. */
   readonly explains?: readonly SandboxId[];
+  /** The steps for what was found on this node, in a class whose own steps have branches. */
+  readonly steps?: readonly string[];
   /** Steps that need consent, in a class that is otherwise automatic. */
   readonly attended?: readonly string[];
 }

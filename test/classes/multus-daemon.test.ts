@@ -36,6 +36,17 @@ function diagnosed(daemon: Omit<MultusDaemon, "socket">, shimAge?: number) {
 }
 
 describe("multus-daemon-down-or-wedged", () => {
+  test.each<readonly [string, Omit<MultusDaemon, "socket">, RegExp]>([
+    ["down", { state: "dead" }, /^See why the daemon does not run/],
+    ["wedged", { state: "silent", process: { ...process, isStopped: true } }, /^Restart the daemon's container/],
+    ["starved", { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 80 } }, /CPU limit of 100m/],
+  ])("has the manual steps for a daemon that is %s, and no others", (_, daemon, first) => {
+    const [finding] = diagnosed(daemon, 60).findings;
+
+    expect(finding?.treatment.steps[0]).toMatch(first);
+    expect(finding?.treatment.steps.join(" ")).not.toMatch(/Where |<\w+>/);
+  });
+
   test.each<readonly [string, Omit<MultusDaemon, "socket">, number | undefined, RegExp | undefined]>([
     ["it answers, and no call waits", { state: "answers", process }, undefined, undefined],
     ["it answers, and shims wait for a delegate", { state: "answers", process }, 60, undefined],

@@ -256,6 +256,11 @@ describe("faults of the node's network", () => {
       "hostlocal-ip-leak-after-reboot//var/lib/cni/networks/cbr0/10.88.0.8",
     ]);
     expect(findings[0]?.subject).toMatchObject({ name: "tuning" });
+    // Only the branch that is true on this node, with its names.
+    expect(findings[0]?.treatment.steps).toEqual([
+      expect.stringContaining("Install tuning into /opt/cni/bin: "),
+      "Then stop and remove what is left over: unghost heal.",
+    ]);
     expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
     expect(findings[0]?.evidence.at(-1)?.fact).toContain("10.88.0.9");
     expect(findings[0]).not.toHaveProperty("explains");
@@ -286,14 +291,26 @@ describe("faults of the node's network", () => {
 
   const snapshot = snapshotOf({ ...halfMade, conditions: notReady });
 
-  test.each<readonly [string, Snapshot["cni"]["conf"], RegExp]>([
-    ["a configuration that the runtime has not loaded", snapshot.cni.conf, /rewrite it in place/],
-    ["no configuration at all", absent("/etc/cni/net.d holds no network configuration"), /holds no network/],
-  ])("cni-not-initialized reports %s", (_, conf, evidence) => {
+  test.each<readonly [string, Snapshot["cni"]["conf"], RegExp, RegExp]>([
+    [
+      "a configuration that the runtime has not loaded",
+      snapshot.cni.conf,
+      /rewrite it in place/,
+      /^Rewrite the file in place.* > \/etc\/cni\/net\.d\/10-lab\.conflist$/,
+    ],
+    [
+      "no configuration at all",
+      absent("/etc/cni/net.d holds no network configuration"),
+      /holds no network/,
+      /^Bring the network add-on up on this node/,
+    ],
+  ])("cni-not-initialized reports %s", (_, conf, evidence, step) => {
     const { findings } = diagnose({ ...snapshot, cni: { ...snapshot.cni, conf } }, AT_ONCE);
 
     expect(findings.map(({ id }) => id)).toEqual(["cni-not-initialized/NetworkReady"]);
     expect(findings[0]?.evidence.at(-1)?.fact).toMatch(evidence);
+    expect(findings[0]?.treatment.steps[0]).toMatch(step);
+    expect(findings[0]?.treatment.steps).toHaveLength(2);
     expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
   });
 
