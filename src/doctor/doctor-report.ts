@@ -14,6 +14,8 @@ const CheckSchema = v.object({
   /** What unghost needs it for. */
   neededFor: v.optional(v.string()),
   next: v.optional(v.string()),
+  /** Of a missing one: everything is found and healed without it as well, on less evidence. */
+  optional: v.optional(v.boolean()),
 });
 
 export type Check = v.InferOutput<typeof CheckSchema>;
@@ -54,6 +56,16 @@ export function missing(id: string, detail: string, neededFor: string, next?: st
   return { id, status: "missing", detail, neededFor, next };
 }
 
+/** It would add evidence or comfort, and some places where unghost runs cannot have it. */
+export function optionalCheck(check: Check): Check {
+  return check.status === "missing" ? { ...check, optional: true } : check;
+}
+
+/** What unghost cannot do its work without. */
+export function neededAndMissing({ checks }: Pick<DoctorReport, "checks">): readonly Check[] {
+  return checks.filter(({ status, optional }) => status === "missing" && optional !== true);
+}
+
 export function absentCheck(id: string, detail: string): Check {
   return { id, status: "absent", detail };
 }
@@ -62,12 +74,14 @@ export function absentCheck(id: string, detail: string): Check {
 export function renderDoctor(report: DoctorReport, { colour, columns, verbose }: TextOptions): string {
   const ink = paint(colour);
   const of = (status: Check["status"]) => report.checks.filter((check) => check.status === status);
-  const [failing, fine, absent] = [of("missing"), of("ok"), of("absent")];
+  const failing = neededAndMissing(report);
+  const optional = of("missing").filter((check) => !failing.includes(check));
+  const [fine, absent] = [of("ok"), of("absent")];
   const { name, version, endpoint, reachable } = report.runtime;
   const verdict =
     failing.length === 0
       ? `${ink.green("OK")}  everything unghost needs is there`
-      : `${ink.red("MISSING")}  ${count(failing.length, "check")} of ${report.checks.length} failed`;
+      : `${ink.red("MISSING")}  ${count(failing.length, "needed check")} of ${report.checks.length} failed`;
   const head = [
     `${verdict} on ${printable(report.node)}`,
     `unghost ${report.version}; Linux ${printable(report.kernel)}; ${printable(report.os)}; node's root at ${report.hostRoot}`,
@@ -77,12 +91,12 @@ export function renderDoctor(report: DoctorReport, { colour, columns, verbose }:
   ].map((line) => wrap(line, columns, "  "));
   const parts = [head.join("\n")];
   if (failing.length > 0) {
-    const lines = failing.map(({ id, detail, neededFor, next }) => {
-      const use = neededFor === undefined ? "" : ` Needed for: ${neededFor}.`;
-      const advice = next === undefined ? "" : ` ${sentence(next)}`;
-      return wrap(`  ${ink.red("missing")}  ${id}: ${printable(detail)}.${use}${printable(advice)}`, columns, "    ");
-    });
+    const lines = failing.map((check) => wrap(`  ${ink.red("missing")}  ${inWords(check)}`, columns, "    "));
     parts.push([ink.bold("Cannot read or do"), ...lines].join("\n"));
+  }
+  if (optional.length > 0) {
+    const lines = optional.map((check) => wrap(`  ${inWords(check)}`, columns, "    "));
+    parts.push([ink.bold("Optional, and not here"), ...lines].join("\n"));
   }
   const { risks = [] } = report;
   if (risks.length > 0) {
@@ -99,4 +113,10 @@ export function renderDoctor(report: DoctorReport, { colour, columns, verbose }:
     parts.push([ink.bold("Not on this node"), ...lines].join("\n"));
   }
   return `${parts.join("\n\n")}\n`;
+}
+
+function inWords({ id, detail, neededFor, optional, next }: Check): string {
+  const use = neededFor === undefined ? "" : ` ${optional === true ? "Would add" : "Needed for"}: ${neededFor}.`;
+  const advice = next === undefined ? "" : ` ${sentence(next)}`;
+  return `${id}: ${printable(detail)}.${use}${printable(advice)}`;
 }

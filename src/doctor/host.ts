@@ -5,7 +5,7 @@ import { procLink, procText, readProcFile } from "../host/proc.ts";
 import { errorLabel } from "../host/source.ts";
 import { journaldDirectory } from "../node/journald.ts";
 import { comparePidNamespace, WANTS_HOST_PID } from "../node/machine.ts";
-import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
+import { absentCheck, type Check, missing, optionalCheck, passed } from "./doctor-report.ts";
 
 export interface HostPlaces {
   readonly hostRoot: string;
@@ -22,8 +22,10 @@ export function checkHost({ hostRoot, cniCacheDir, stateDir, env }: HostPlaces):
     checkWritable("cni cache", cache, "quarantining corrupt CNI cache files"),
     checkWritable("state directory", stateDir, "the journal: without it nothing is changed"),
     checkWritable("agent lock", resolveOnHost(hostRoot, "/run/unghost", "follow"), "noticing a second agent"),
-    checkReadable("kernel log", resolveOnHost(hostRoot, "/dev/kmsg", "follow"), "kernel stalls and hung tasks"),
-    checkJournald(hostRoot, env),
+    optionalCheck(
+      checkReadable("kernel log", resolveOnHost(hostRoot, "/dev/kmsg", "follow"), "kernel stalls and hung tasks"),
+    ),
+    optionalCheck(checkJournald(hostRoot, env)),
   ];
 }
 
@@ -81,7 +83,7 @@ function checkJournald(hostRoot: string, env: HostPlaces["env"]): Check {
   return missing(
     "journald",
     `${directory} is there, and no journalctl to read it`,
-    "log lines of kubelet and the runtime; findings rest on the other sources without them",
+    "log lines of kubelet and the runtime as evidence",
     "Run unghost on the host itself to include its journal.",
   );
 }
@@ -176,7 +178,7 @@ export function checkCpuShare({ env, cgroups = "/sys/fs/cgroup" }: Place): reado
   const detail = `${unit} ${value}`;
   if (value >= least) return [passed("cpu request", detail)];
   const neededFor = "syncing CNI files within a second on a busy node";
-  return [missing("cpu request", `${detail}, of a small request or none`, neededFor, NEXT)];
+  return [optionalCheck(missing("cpu request", `${detail}, of a small request or none`, neededFor, NEXT))];
 }
 
 const NEXT = "Set resources.requests.cpu to 100m.";

@@ -4,7 +4,7 @@ import { property } from "../host/text.ts";
 import type { Api } from "../kube/api.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import { problemsIn } from "../report/build.ts";
-import { absentCheck, type Check, missing, passed } from "./doctor-report.ts";
+import { absentCheck, type Check, missing, optionalCheck, passed } from "./doctor-report.ts";
 
 export interface Permission {
   readonly group: string;
@@ -12,6 +12,8 @@ export interface Permission {
   readonly resource: string;
   readonly verbs: readonly string[];
   readonly neededFor: string;
+  /** A chart that may not heal does not grant it. */
+  readonly optional?: true;
   /** Granted only in the fleet's namespace. */
   readonly inFleetNamespace?: true;
   /** What kubelet's own credentials have of it, limited to its node: NodeRestriction refuses the rest. Nothing if missing. */
@@ -95,6 +97,7 @@ export const PERMISSIONS: readonly Permission[] = [
     resource: "pods",
     verbs: ["delete"],
     neededFor: "restarting pods that wait in back-off after a heal",
+    optional: true,
     ofNode: { verbs: ["delete"] },
   },
 ];
@@ -134,6 +137,11 @@ function idOf({ group, resource, verbs }: Permission): string {
 }
 
 async function checkPermission(api: Api, permission: Permission, asker: Asker): Promise<Check> {
+  const check = await askPermission(api, permission, asker);
+  return permission.optional === true ? optionalCheck(check) : check;
+}
+
+async function askPermission(api: Api, permission: Permission, asker: Asker): Promise<Check> {
   const { verbs, neededFor, inFleetNamespace } = permission;
   const { fleetNamespace } = asker;
   const id = idOf(permission);
@@ -231,5 +239,5 @@ export function checkCniFiles(keeper: KeeperState | undefined): Check {
   const detail = describeKeeper(keeper);
   if (keeper === undefined) return absentCheck(ID, detail);
   if (!keeper.problems.some(isSerious)) return passed(ID, detail);
-  return missing(ID, detail, "CNI files that a power cut does not empty", "See docs/durability.md.");
+  return optionalCheck(missing(ID, detail, "CNI files that a power cut does not empty", "See docs/durability.md."));
 }

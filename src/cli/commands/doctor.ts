@@ -1,7 +1,13 @@
 import { release } from "node:os";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import { cniPodRisks } from "../../doctor/cni-pods.ts";
-import { type Check, type DoctorReport, type Risk, renderDoctor } from "../../doctor/doctor-report.ts";
+import {
+  type Check,
+  type DoctorReport,
+  neededAndMissing,
+  type Risk,
+  renderDoctor,
+} from "../../doctor/doctor-report.ts";
 import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
 import { renderBefore } from "../../doctor/render-before.ts";
 import { beforeRestart, RESTARTS } from "../../doctor/restart.ts";
@@ -53,7 +59,7 @@ async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const report = await examine(settings, io.env, await fleetNamespace(flags, io.env));
   const style = { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose };
   await print(settings, report, () => renderDoctor(report, style), io);
-  return report.checks.some(({ status }) => status === "missing") ? ExitCode.findings : ExitCode.ok;
+  return neededAndMissing(report).length > 0 ? ExitCode.findings : ExitCode.ok;
 }
 
 /** The namespace of the agent's Leases: it differs if the chart was installed elsewhere. */
