@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { benchAgent } from "./agent-idle.ts";
 import { benchCrowdedNode } from "./crowded.ts";
+import { benchExplain } from "./explain.ts";
 import { benchHeal } from "./heal.ts";
 import { benchKeeperCost } from "./keeper-cost.ts";
 import { benchPowerCuts, type Helper } from "./power-cuts.ts";
@@ -28,6 +29,7 @@ const benchmarks = [
   () => benchHeal(unghost),
   () => benchHeal(unghost, { containers: ["main"] }),
   () => benchAgent(unghost),
+  () => benchExplain(unghost),
   () => benchKeeperCost(unghost),
   () => benchKeeperCost(unghost, { slowWritesPerSecond: 20 }),
   ...powerCuts("none"),

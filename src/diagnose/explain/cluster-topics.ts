@@ -31,7 +31,7 @@ export const clusterTopics: readonly KnownTopic[] = [
   },
   {
     id: "open-files",
-    pattern: /(?:watch\w*|kube\w*|docker\w*|container\w*|etcd\w*|fork\/exec)[^]{0,120}?too many open files/,
+    pattern: /(?<=(?:watch|kube|docker|contain|etcd|fork\/exec)[^]{0,130})too many open files/,
     unless: /pod ?sandbox|shim|inotify_/,
     what: "A program has no file handle or watch left.",
     goTo: "Check its limit (LimitNOFILE of its unit, ulimit -n) and fs.inotify.max_user_instances and max_user_watches of the node.",
