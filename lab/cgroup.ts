@@ -27,6 +27,10 @@ export function defaultCgroup(): CgroupVersion {
   return process.env["UNGHOST_LAB_CGROUP"] === "v2" ? "v2" : "v1";
 }
 
+export function hasCgroup2(): boolean {
+  return mountedHierarchies().some(({ type }) => type === "cgroup2");
+}
+
 /** The cgroups of a node called `name`: below our own, so that our limits apply to the node too. */
 export function planCgroups(name: string, version: CgroupVersion = defaultCgroup()): readonly CgroupPart[] {
   const own = ownPaths();

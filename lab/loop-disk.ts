@@ -5,10 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run, runOrThrow } from "./command.ts";
 import { findMkfs, type Mkfs } from "./mkfs.ts";
+import { blankOf, recordedImage } from "./recorded-disk.ts";
 import { whyNoRealNode } from "./tools.ts";
 
 /** A separate file system, so that a power cut loses unsynced data. */
 export type LoopFileSystem = "ext4" | "xfs";
+
+/** btrfs cannot be shut down in one instant. */
+export type RecordedFileSystem = LoopFileSystem | "btrfs";
 
 /** A node's disk on a loop device, mounted on this machine while the node exists. */
 export interface LoopDisk {
@@ -28,13 +32,45 @@ const COMMAND_MS = 60_000;
  */
 const GO_DOWN = `open(my $dir, "<", $ARGV[0]) or die "$!"; my $how = pack("L", 2); ioctl($dir, 0x8004587d, $how) or die "$!";`;
 
+/** Makes and mounts the disk of a node so that each of its writes is recorded. */
+export async function createRecordedDisk(nodeDir: string, kind: RecordedFileSystem): Promise<void> {
+  const image = imageOf(nodeDir);
+  const mountPoint = join(nodeDir, "disk");
+  await makeImage(await findMkfs(kind), image, IMAGE_BYTES);
+  await copyImage(image, blankOf(image));
+  await mkdir(mountPoint);
+  await mountImage(await recordedImage(nodeDir, image), mountPoint, kind);
+}
+
+/** The image of a node's disk on a loop device. */
+export function imageOf(nodeDir: string): string {
+  return join(nodeDir, "disk.img");
+}
+
+/** Mounts a copy of a disk that a node had. */
+export async function restoreDisk(nodeDir: string, from: string, kind: RecordedFileSystem): Promise<void> {
+  const mountPoint = join(nodeDir, "disk");
+  await copyImage(from, imageOf(nodeDir));
+  await mkdir(mountPoint);
+  await mountImage(imageOf(nodeDir), mountPoint, kind);
+}
+
+/** Why no disk can be recorded here; undefined if one can. */
+export function whyNoRecordedDisk(): string | undefined {
+  const why = whyNoRealNode();
+  if (why !== undefined) return why;
+  return ["/dev/loop-control", "/dev/fuse"]
+    .filter((one) => !existsSync(one))
+    .map((one) => `this machine has no ${one}`)[0];
+}
+
 /** Makes and mounts the disk of a node at `<nodeDir>/disk`. */
 export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Promise<LoopDisk> {
-  const image = join(nodeDir, "disk.img");
+  const image = imageOf(nodeDir);
   const mountPoint = join(nodeDir, "disk");
   await makeImage(await findMkfs(kind), image, IMAGE_BYTES);
   await mkdir(mountPoint);
-  await mount(image, mountPoint, kind);
+  await mountImage(image, mountPoint, kind);
   return {
     freeze: async () => {
       await runOrThrow(["perl", "-e", GO_DOWN, mountPoint], { timeoutMs: COMMAND_MS });
@@ -43,10 +79,10 @@ export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Pro
       // A copy, not the same file again: if a mount namespace still holds the frozen file system, the kernel would
       // return that one instead of recovering the journal.
       const copy = `${image}.new`;
-      await runOrThrow(["cp", "--sparse=always", "--reflink=auto", image, copy], { timeoutMs: COMMAND_MS });
+      await copyImage(image, copy);
       unmountBelow(nodeDir);
       await rename(copy, image);
-      await mount(image, mountPoint, kind);
+      await mountImage(image, mountPoint, kind);
     },
   };
 }
@@ -87,7 +123,7 @@ async function tryLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
     // As small as the file system permits: xfs refuses less than 300 MB.
     await makeImage(await findMkfs(kind), join(dir, "disk.img"), kind === "xfs" ? 512 * 1024 ** 2 : 16 * 1024 ** 2);
     await mkdir(join(dir, "disk"));
-    await mount(join(dir, "disk.img"), join(dir, "disk"), kind);
+    await mountImage(join(dir, "disk.img"), join(dir, "disk"), kind);
     await runOrThrow(["perl", "-e", GO_DOWN, join(dir, "disk")]);
     return undefined;
   } catch (error) {
@@ -104,7 +140,12 @@ async function makeImage({ command, env }: Mkfs, image: string, bytes: number): 
   await runOrThrow([...command, image], { env, timeoutMs: COMMAND_MS });
 }
 
-async function mount(image: string, mountPoint: string, kind: LoopFileSystem): Promise<void> {
+export async function copyImage(image: string, copy: string): Promise<void> {
+  await runOrThrow(["cp", "--sparse=always", "--reflink=auto", image, copy], { timeoutMs: COMMAND_MS });
+}
+
+/** Mounts a file system as a booting machine does: it recovers its journal. */
+export async function mountImage(image: string, mountPoint: string, kind: RecordedFileSystem): Promise<void> {
   // The file system's default options, as on real nodes. xfs refuses a UUID that is mounted, and a mount namespace of a
   // process that is still exiting may hold the frozen file system.
   const options = kind === "xfs" ? "loop,nouuid" : "loop";

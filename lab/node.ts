@@ -7,7 +7,14 @@ import { type CgroupVersion, defaultCgroup, planCgroups } from "./cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
 import type { CommandResult } from "./command.ts";
 import { importPauseImage } from "./image-import.ts";
-import { createLoopDisk, type LoopDisk, type LoopFileSystem } from "./loop-disk.ts";
+import {
+  createLoopDisk,
+  createRecordedDisk,
+  type LoopDisk,
+  type LoopFileSystem,
+  type RecordedFileSystem,
+  restoreDisk,
+} from "./loop-disk.ts";
 import { cgroupName, clearNodeDir, createNodeDir, sweepLeftovers } from "./node-dir.ts";
 import { createDisk, diskPath, snapshotterFor, writeDiskFile } from "./node-disk.ts";
 import { type ExecOptions, execInNode } from "./node-exec.ts";
@@ -34,10 +41,22 @@ export interface NodeOptions {
   /**
    * `directory` (the default) keeps every write through a power cut. A file system on a loop device keeps what was
    * synced, and what the kernel happened to write back; call whyNoLoopDisk() first to check whether it is available.
+   * `{ recorded }` keeps every write, too, and their order (lab/recorded-disk.ts); `{ restored }` is a copy of the disk
+   * of another node with the same runtime.
    */
-  readonly disk?: "directory" | LoopFileSystem;
+  readonly disk?: "directory" | LoopFileSystem | RecordedDisk | RestoredDisk;
   /** Called with every command that is run in the node, and its result. */
   readonly watch?: CommandWatch;
+}
+
+export interface RecordedDisk {
+  readonly recorded: RecordedFileSystem;
+}
+
+export interface RestoredDisk {
+  /** The image's path. */
+  readonly restored: string;
+  readonly fileSystem: RecordedFileSystem;
 }
 
 export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
@@ -193,7 +212,13 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     destroy,
   };
   try {
-    if (disk !== "directory") loopDisk = await createLoopDisk(dir.path, disk);
+    if (typeof disk === "object" && "restored" in disk) {
+      await restoreDisk(dir.path, disk.restored, disk.fileSystem);
+      await powerOn();
+      return node;
+    }
+    if (typeof disk === "object") await createRecordedDisk(dir.path, disk.recorded);
+    else if (disk !== "directory") loopDisk = await createLoopDisk(dir.path, disk);
     await createDisk(dir.path, hostname, tools);
     await mkdir(dirname(node.logPath), { recursive: true });
     for (const [path, content] of Object.entries(setup.files)) {

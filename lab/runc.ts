@@ -1,6 +1,5 @@
-/** In a node, first in PATH: wrappers of the machine's programs. */
-export const WRAPPERS = "/opt/lab/bin";
-export const RUNC_WRAPPER = `${WRAPPERS}/runc`;
+/** In a node. */
+export const RUNC_WRAPPER = "/opt/lab/runc";
 
 interface Missing {
   /** Without CAP_SYS_RESOURCE runc may not lower the OOM score of sandboxes. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { PAUSE_IMAGE } from "./pause-image.ts";
-import { RUNC_WRAPPER, tolerantRunc, WRAPPERS } from "./runc.ts";
+import { RUNC_WRAPPER, tolerantRunc } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { ensureContainerd2, type Tools } from "./tools.ts";
 
@@ -8,6 +8,13 @@ export type ContainerdVersion = "1.6" | "2.1" | "2.3";
 export type RuntimeVersion = ContainerdVersion | "crio";
 
 const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4" } as const;
+
+/** The part of the configuration that has the runtimes. */
+const CRI_PLUGIN: Readonly<Record<ContainerdVersion, string>> = {
+  "1.6": "io.containerd.grpc.v1.cri",
+  "2.1": "io.containerd.cri.v1.runtime",
+  "2.3": "io.containerd.cri.v1.runtime",
+};
 
 export const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
 export const CONTAINERD_LOG = "/var/log/containerd.log";
@@ -20,12 +27,13 @@ export async function containerdSetup(
   tools: Tools,
   { snapshotter, cgroup, extraConfig = "" }: RuntimeOptions,
 ): Promise<RuntimeSetup> {
-  const config = version === "1.6" ? version2Config(snapshotter) : version3Config(snapshotter);
+  const plain = version === "1.6" ? version2Config(snapshotter) : version3Config(snapshotter);
+  const runcOptions = `[plugins."${CRI_PLUGIN[version]}".containerd.runtimes.runc.options]\n  BinaryName = "${RUNC_WRAPPER}"\n`;
+  const config = cgroup === "v2" ? plain + runcOptions : plain;
   const debianDirs = [join(tools.root, "usr/bin"), join(tools.root, "usr/sbin")];
-  const wrappers = cgroup === "v2" ? [WRAPPERS] : [];
   return {
     name: "containerd",
-    binDirs: [...wrappers, ...(version === "1.6" ? [] : [await containerd2Dir(version)]), ...debianDirs],
+    binDirs: version === "1.6" ? debianDirs : [await containerd2Dir(version), ...debianDirs],
     command: ["containerd", "--config", CONTAINERD_CONFIG],
     socket: CONTAINERD_SOCKET,
     log: CONTAINERD_LOG,

@@ -129,7 +129,9 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     await put("/etc/hostname", `${hostname}\n`);
     await put("/etc/resolv.conf", "");
     await put(CNI_CONF_FILE, JSON.stringify(bridgeNetwork()));
-    for (const [file, content] of Object.entries(layout.files(setup.files[CONTAINERD_CONFIG] ?? ""))) {
+    const { [CONTAINERD_CONFIG]: config = "", ...programs } = setup.files;
+    for (const [file, text] of Object.entries(programs)) await put(file, text, 0o755);
+    for (const [file, content] of Object.entries(layout.files(config))) {
       await put(file, content.text, content.mode);
     }
     for (const [link, target] of Object.entries(layout.links)) {
