@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import * as v from "valibot";
 import { run } from "./command.ts";
 import { emptyResultCache, halfWrittenResultCache } from "./faults/result-cache.ts";
@@ -41,12 +41,19 @@ interface Kept {
   readonly since: number;
 }
 
+/** A sandbox of the runtime that unghost removes. */
+interface Removed {
+  readonly sandboxId: string;
+  readonly since: number;
+}
+
 interface Range {
   readonly from: number;
   readonly to: number;
 }
 
 const AT_ONCE = ["--no-kube", "--min-age", "0s"];
+const SANDBOXES = "var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes";
 const COMMAND_MS = 60_000;
 const WORDS = ["sh", "-c", 'echo "written by $(hostname)"; sleep 1000000000', "main"];
 
@@ -62,6 +69,7 @@ export async function crashPoints(options: CrashPointsOptions): Promise<CrashPoi
 
 interface Work {
   readonly kept: readonly Kept[];
+  readonly removed: readonly Removed[];
   /** While unghost ran. */
   readonly ranges: readonly Range[];
 }
@@ -69,6 +77,7 @@ interface Work {
 /** A heal through the runtime, an undo, and a heal by the boot hook. */
 async function recordedWork(node: LabNode, { unghost, pods }: CrashPointsOptions, image: string): Promise<Work> {
   const kept: Kept[] = [];
+  const removed: Removed[] = [];
   const ranges: Range[] = [];
   async function ghosts(name: string): Promise<void> {
     const made = await runPods(node, pods, { name, containers: [{ name: "main", command: WORDS }] });
@@ -78,6 +87,7 @@ async function recordedWork(node: LabNode, { unghost, pods }: CrashPointsOptions
     await node.check(["sync"]);
     const since = writtenBytes(image);
     kept.push(...paths.flat().map((path) => ({ path, since, content: readFileSync(node.path(path), "latin1") })));
+    removed.push(...made.map(({ sandboxId }) => ({ sandboxId, since })));
   }
   async function recorded(...command: readonly string[]): Promise<void> {
     await node.check(["sync"]);
@@ -92,7 +102,7 @@ async function recordedWork(node: LabNode, { unghost, pods }: CrashPointsOptions
   await recorded("undo", "--last");
   await ghosts("booted");
   await recorded("boot", "--no-kube", "--containerd-config", CONTAINERD_CONFIG);
-  return { kept, ranges };
+  return { kept, removed, ranges };
 }
 
 /** Of three pods one has an empty and one a half result cache. Returns what may not be lost, as paths in the node. */
@@ -102,8 +112,9 @@ async function tear(node: LabNode, pod: LabPod, index: number): Promise<readonly
   return [...(torn?.path === undefined ? [] : [torn.path]), `/var/log/pods/${namespace}_${name}_${uid}/main/0.log`];
 }
 
-async function checkEach(node: LabNode, { kept, ranges }: Work, options: CrashPointsOptions): Promise<CrashPoints> {
+async function checkEach(node: LabNode, work: Work, options: CrashPointsOptions): Promise<CrashPoints> {
   const { fileSystem, every, onPoint } = options;
+  const { ranges } = work;
   const end = Math.max(...ranges.map(({ to }) => to));
   const image = imageOf(node.dir);
   // In the node's directory, which is cleared away whatever happens here.
@@ -119,7 +130,7 @@ async function checkEach(node: LabNode, { kept, ranges }: Work, options: CrashPo
       if (!ranges.some(({ from, to }) => from < position && position <= to)) continue;
       points += 1;
       if (points % every !== 0) continue;
-      const there = kept.filter(({ since }) => since <= position);
+      const there = workBefore(position, work);
       const found = await atPoint(dir, copy, there, options);
       checked += 1;
       undone += found.undone ? 1 : 0;
@@ -143,24 +154,27 @@ const historySchema = v.object({
       id: v.string(),
       state: v.string(),
       undoable: v.boolean(),
+      subject: v.looseObject({ sandboxId: v.optional(v.string()) }),
       action: v.looseObject({ kind: v.string(), path: v.optional(v.string()) }),
     }),
   ),
   problems: v.array(v.unknown()),
 });
 
+type Entries = v.InferOutput<typeof historySchema>["entries"];
+
 interface Found {
   readonly failures: readonly string[];
   readonly undone: boolean;
 }
 
+function workBefore(position: number, { kept, removed, ranges }: Work): Work {
+  const isThere = ({ since }: { readonly since: number }): boolean => since <= position;
+  return { kept: kept.filter(isThere), removed: removed.filter(isThere), ranges };
+}
+
 /** The disk as the power cut left it, in the hands of the next unghost. */
-async function atPoint(
-  dir: string,
-  replayed: string,
-  kept: readonly Kept[],
-  options: CrashPointsOptions,
-): Promise<Found> {
+async function atPoint(dir: string, replayed: string, work: Work, options: CrashPointsOptions): Promise<Found> {
   // A new file each time: mount would take a loop device that still has the last one.
   const image = join(await mkdtemp(join(dir, "point-")), "disk.img");
   const root = join(dir, "disk");
@@ -168,14 +182,14 @@ async function atPoint(
   await mkdir(root, { recursive: true });
   await mountImage(image, root, options.fileSystem);
   try {
-    return await inspect(root, kept, options.unghost);
+    return await inspect(root, work, options.unghost);
   } finally {
     unmountBelow(dir);
     await rm(dirname(image), { recursive: true });
   }
 }
 
-async function inspect(root: string, kept: readonly Kept[], unghost: string): Promise<Found> {
+async function inspect(root: string, { kept, removed }: Work, unghost: string): Promise<Found> {
   const ask = (...words: readonly string[]) =>
     run([unghost, ...words, "--host-root", root, "-o", "json"], { timeoutMs: COMMAND_MS });
   const failures = lost(root, kept);
@@ -183,6 +197,7 @@ async function inspect(root: string, kept: readonly Kept[], unghost: string): Pr
   if (code !== 0) return { failures: [...failures, `history ends with ${code}: ${stderr.trim()}`], undone: false };
   const { entries, problems } = v.parse(historySchema, JSON.parse(stdout));
   failures.push(...problems.map((problem) => `history: ${JSON.stringify(problem)}`));
+  failures.push(...unannounced(root, removed, entries));
   const last = entries.findLast(({ undoable }) => undoable);
   const path = last?.action.path;
   if (last === undefined || path === undefined || existsSync(join(root, path))) return { failures, undone: false };
@@ -193,10 +208,24 @@ async function inspect(root: string, kept: readonly Kept[], unghost: string): Pr
   return { failures: [...failures, ...lost(root, kept)], undone: undo.code === 0 };
 }
 
+/** What has changed although the journal does not announce it. */
+function unannounced(root: string, removed: readonly Removed[], entries: Entries): readonly string[] {
+  const ids = new Set(entries.map(({ id }) => id));
+  const sandboxes = new Set(entries.map(({ subject }) => subject.sandboxId));
+  return [
+    ...removed
+      .filter(({ sandboxId }) => !existsSync(join(root, SANDBOXES, sandboxId)) && !sandboxes.has(sandboxId))
+      .map(({ sandboxId }) => `the sandbox ${sandboxId} is gone, and the journal has nothing about it`),
+    ...globSync(join(root, "var/lib/unghost/quarantine/*"))
+      .filter((path) => !ids.has(basename(path)))
+      .map((path) => `the journal has nothing about ${path}`),
+  ];
+}
+
 /** The machine has power again: its runtime starts, and a heal leaves nothing. */
 async function nextBoot(
   image: string,
-  kept: readonly Kept[],
+  { kept }: Work,
   { unghost, fileSystem }: CrashPointsOptions,
 ): Promise<readonly string[]> {
   const node = await startNode({ runtime: "1.6", disk: { restored: image, fileSystem } });
