@@ -48,6 +48,7 @@ lint: setup ## types, lint, format, unused code, direction of imports, plain wor
 	node scripts/prometheus-rule.ts --check
 	node scripts/man-page.ts --check
 	node scripts/chart-schema.ts --check
+	node scripts/chart-readme.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
 	vitest run --project unit --project e2e
@@ -161,6 +162,7 @@ docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, 
 	node scripts/prometheus-rule.ts
 	node scripts/man-page.ts
 	node scripts/chart-schema.ts
+	node scripts/chart-readme.ts
 
 clean: ## remove what was built and downloaded
 	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules site/node_modules coverage

@@ -5,12 +5,17 @@ import { parseAllDocuments } from "yaml";
 import { ensureHelm } from "../lab/cluster/tools.ts";
 
 const MANIFEST = "deploy/kubernetes/unghost.yaml";
+/** The chart refuses its own placeholder, which a kustomization replaces. */
+const REFUSED = "registry.example/unghost";
+const RENDERED = "registry.invalid/unghost";
 const RENDER = ["template", "unghost", "deploy/helm/unghost", "--namespace=unghost", "--set=namespace.create=true"];
+const IMAGE = `--set=image.repository=${RENDERED}`;
 
-const rendered = execFileSync(await ensureHelm(), [...RENDER, "--no-hooks", "--kube-version=1.34.0"], {
+const rendered = execFileSync(await ensureHelm(), [...RENDER, IMAGE, "--no-hooks", "--kube-version=1.34.0"], {
   encoding: "utf8",
 });
 const objects = rendered
+  .replaceAll(RENDERED, REFUSED)
   .replaceAll(/^ *app\.kubernetes\.io\/managed-by: Helm\n/gm, "")
   .replaceAll(/^# Source: .*\n/gm, "")
   .split(/^---\n/m)

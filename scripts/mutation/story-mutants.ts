@@ -338,7 +338,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     tests: "helm 3 and 4 accept|kustomize builds",
     broken: "the chart and deploy/kubernetes differ",
     edits: [
-      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "hostPID: true", to: "hostPID: false" },
+      { file: "deploy/helm/unghost/templates/_pod.tpl", from: "hostPID: true", to: "hostPID: false" },
       { file: "deploy/kubernetes/kustomization.yaml", from: "resources:", to: "namePrefix: other-\nresources:" },
     ],
   },
@@ -375,7 +375,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/agent-privileges.test.ts",
     tests: "nothing with everything",
     broken: "the chart does not grant SYS_CHROOT",
-    edits: [{ file: "deploy/helm/unghost/templates/daemonset.yaml", from: "                - SYS_CHROOT\n", to: "" }],
+    edits: [{ file: "deploy/helm/unghost/templates/_pod.tpl", from: "          - SYS_CHROOT\n", to: "" }],
   },
   {
     story: "test/cluster/agent-privileges.test.ts",
@@ -394,8 +394,8 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/agent-pod-starts.test.ts",
     broken: "the agent's pod needs a network of its own",
     edits: [
-      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "hostNetwork: true", to: "hostNetwork: false" },
-      { file: "deploy/helm/unghost/templates/daemonset.yaml", from: "--listen=127.0.0.1:", to: "--listen=0.0.0.0:" },
+      { file: "deploy/helm/unghost/templates/_pod.tpl", from: "hostNetwork: true", to: "hostNetwork: false" },
+      { file: "deploy/helm/unghost/templates/_pod.tpl", from: "--listen=127.0.0.1:", to: "--listen=0.0.0.0:" },
     ],
   },
   {

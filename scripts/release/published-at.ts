@@ -42,19 +42,21 @@ export function publishedManifest(text: string, { image }: PublishedAt): string 
   return replaced(text, `image: ${PLACEHOLDER_HOST}/unghost:`, `image: ${image}:`);
 }
 
-/** Every file of the chart in the layout of `helm package`, with the image of this release. */
-export function publishedChart(dir: string, { image }: PublishedAt): readonly TarEntry[] {
+/** Every file of the chart in the layout of `helm package`, with the image of this release and where it is from. */
+export function publishedChart(dir: string, places: PublishedAt): readonly TarEntry[] {
   const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .toSorted();
   return paths.map((path) => {
-    const text = readFileSync(path, "utf8");
-    const isValues = path === join(dir, "values.yaml");
-    const from = `repository: ${PLACEHOLDER_HOST}/unghost\n`;
-    const content = isValues ? replaced(text, from, `repository: ${image}\n`) : text;
-    return { type: "file", path: join("unghost", path.slice(dir.length)), content: Buffer.from(content), mode: 0o644 };
+    const content = Buffer.from(publishedFile(path.slice(dir.length + 1), readFileSync(path, "utf8"), places));
+    return { type: "file", path: join("unghost", path.slice(dir.length)), content, mode: 0o644 };
   });
+}
+
+function publishedFile(name: string, text: string, { image, downloads, warning }: PublishedAt): string {
+  if (name === "values.yaml" || name === "README.md") return replaced(text, `${PLACEHOLDER_HOST}/unghost`, image);
+  return name === "Chart.yaml" && warning === undefined ? `${text}home: ${downloads}\n` : text;
 }
 
 function replaced(text: string, from: string, to: string): string {

@@ -1,5 +1,5 @@
 import type { Cluster } from "../../lab/cluster/cluster.ts";
-import { importUnghostImage } from "../../lab/cluster/unghost-image.ts";
+import { importUnghostImage, LAB_IMAGE } from "../../lab/cluster/unghost-image.ts";
 import { until } from "../../lab/poll.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
@@ -11,7 +11,7 @@ const CHART = `${process.cwd()}/deploy/helm/unghost`;
 /** Installs the chart with these values, by helm 3: the test of the chart itself uses helm 4. */
 export async function installChart(story: Cluster, ...values: readonly string[]): Promise<void> {
   for (const node of story.nodes) await importUnghostImage(node);
-  const set = values.map((value) => `--set=${value}`);
+  const set = [`image.repository=${LAB_IMAGE}`, ...values].map((value) => `--set=${value}`);
   const install = ["install", "unghost", CHART, `--namespace=${NAMESPACE}`, "--create-namespace", ...set];
   await story.controlPlane.helm([...install, "--wait", "--timeout=5m"], 3);
 }

@@ -16,7 +16,7 @@ import { makeGhost } from "./pod-ghost.ts";
 
 const COMMAND_MS = 300_000;
 /** Where REGISTRY is in the lab: the image is in the node's runtime already. */
-const REGISTRY = "lab.example/team";
+const REGISTRY = "lab.test/team";
 const GHOST_CLASS = "libcni-result-cache-corrupt";
 /** What runs until it is stopped gets so long to fail instead. */
 const FOREVER = /^unghost (?:agent|keep(?!.*--once))/;

@@ -5,7 +5,7 @@ import { parseAllDocuments } from "yaml";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
 import { isReady, podObjects } from "../../lab/cluster/objects.ts";
 import { type ClusterTools, ensureClusterTools, ensureHelm } from "../../lab/cluster/tools.ts";
-import { importUnghostImage } from "../../lab/cluster/unghost-image.ts";
+import { importUnghostImage, LAB_IMAGE } from "../../lab/cluster/unghost-image.ts";
 import { run, runOrThrow } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
 import { tar } from "../../lab/tar.ts";
@@ -19,6 +19,7 @@ const CHART = "deploy/helm/unghost";
 /** Not the default one, so that nothing depends on its name. */
 const NAMESPACE = "node-care";
 const CONDITION = "GhostSandboxes";
+const IMAGE = `--set=image.repository=${LAB_IMAGE}`;
 const CONFIG = "--config=/etc/unghost/agent.yaml";
 
 let started: Cluster | undefined;
@@ -39,7 +40,11 @@ test(
     // The first call builds helm.
     await helm("version");
     const installedAt = performance.now();
-    const notes = await helm("install", "unghost", chartPath(), "--create-namespace", "--wait", "--timeout=5m");
+    await expect(helm("install", "unghost", chartPath(), "--create-namespace")).rejects.toThrow(
+      "image.repository is the placeholder",
+    );
+    const install = ["install", "unghost", chartPath(), IMAGE, "--create-namespace", "--wait", "--timeout=5m"];
+    const notes = await helm(...install);
     expect(notes).toContain("unghost doctor");
     console.log(`agents ready on both nodes after ${((performance.now() - installedAt) / 1000).toFixed(1)} s`);
     for (const node of story.nodes) await story.waitForCondition(node, CONDITION, ({ status }) => status === "False");
@@ -79,14 +84,15 @@ test(
     const history = await story.kubectl(...exec, "unghost", "history", "--host-root=/host");
     expect(history).toContain("libcni-result-cache-corrupt");
     await expectDoctor(story, exec);
+    expect(await helm("test", "unghost", "--timeout=5m")).toMatch(/^Phase:\s+Succeeded$/m);
     await expectTokenOnNetwork(story);
 
     await upgradeRollBackAndUninstall(story, 4, chartPath(), before);
 
     const { chart, remove } = packagedChart();
     try {
-      const install = ["install", "unghost", chart, `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
-      expect(await story.controlPlane.helm(install, 3)).toContain("image.repository is the placeholder");
+      const published = ["install", "unghost", chart, `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
+      await story.controlPlane.helm(published, 3);
       await upgradeRollBackAndUninstall(story, 3, chart, before);
     } finally {
       remove();
@@ -106,7 +112,7 @@ function documentedForward(): string {
 async function expectTokenOnNetwork(story: Cluster): Promise<void> {
   const secret = ["get", "secret", "unghost-token", `--namespace=${NAMESPACE}`, "-o=jsonpath={.data.token}"];
   const upgrade = async (): Promise<string> => {
-    const set = ["--set=listen=node", `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
+    const set = [IMAGE, "--set=listen=node", `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
     await story.controlPlane.helm(["upgrade", "unghost", chartPath(), ...set], 4);
     return Buffer.from(await story.kubectl(...secret), "base64").toString();
   };
@@ -151,7 +157,10 @@ function chartPath(): string {
 function packagedChart(): { readonly chart: string; readonly remove: () => void } {
   const dir = mkdtempSync(`${process.cwd()}/dist/chart-`);
   const chart = `${dir}/unghost-chart.tgz`;
-  writeFileSync(chart, gzipSync(tar(publishedChart(CHART, publishedAt({}, manifest.version)))));
+  writeFileSync(
+    chart,
+    gzipSync(tar(publishedChart(CHART, publishedAt({ UNGHOST_IMAGE: LAB_IMAGE }, manifest.version)))),
+  );
   return { chart, remove: () => rmSync(dir, { recursive: true }) };
 }
 
@@ -196,7 +205,7 @@ async function everything(story: Cluster): Promise<readonly string[]> {
 
 async function template(...values: readonly string[]): Promise<string> {
   const set = values.map((value) => `--set=${value}`);
-  return (await runOrThrow([await ensureHelm(), "template", "unghost", CHART, ...set])).stdout;
+  return (await runOrThrow([await ensureHelm(), "template", "unghost", CHART, IMAGE, ...set])).stdout;
 }
 
 const SWITCHED_ON = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "networkPolicy"]
@@ -207,9 +216,9 @@ test("helm 3 and 4 accept the chart with everything on and render the same, equa
   const rendered: unknown[] = [];
   for (const major of [3, 4] as const) {
     const helm = await ensureHelm(major);
-    await runOrThrow([helm, "lint", CHART, "--strict"]);
+    await runOrThrow([helm, "lint", CHART, "--strict", IMAGE]);
     const set = SWITCHED_ON.map((value) => `--set=${value}`);
-    const { stdout } = await runOrThrow([helm, "template", "unghost", CHART, "--kube-version=1.34.0", ...set]);
+    const { stdout } = await runOrThrow([helm, "template", "unghost", CHART, IMAGE, "--kube-version=1.34.0", ...set]);
     rendered.push(objectsIn(stdout));
   }
   const [by3, by4] = rendered as [readonly KubeObject[], readonly KubeObject[]];

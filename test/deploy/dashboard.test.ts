@@ -43,9 +43,18 @@ function overlap(a: Panel["gridPos"], b: Panel["gridPos"]): boolean {
 }
 
 describe("the dashboard", () => {
-  test("can be imported: it asks for its data source and has no id of another instance", () => {
-    const source = { name: "DS_PROMETHEUS", type: "datasource", pluginId: "prometheus" };
-    expect(dashboard).toMatchObject({ __inputs: [source], id: null, uid: "unghost" });
+  test("lets its data source be chosen, also where a sidecar provisions it without an import", () => {
+    const sources: string[] = [];
+    JSON.parse(text, (key, value: unknown) => {
+      if (key === "datasource") sources.push(JSON.stringify(value));
+      return value;
+    });
+
+    expect(dashboard.templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
+    expect(sources.length).toBeGreaterThan(panels.length);
+    expect(new Set(sources)).toEqual(new Set(['{"type":"prometheus","uid":"${datasource}"}']));
+    expect(dashboard).toMatchObject({ id: null, uid: "unghost" });
+    expect(text).not.toContain("__inputs");
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);
   });
 
@@ -90,7 +99,7 @@ describe("the dashboard", () => {
       expect(panel.title).not.toBe("");
       expect(panel.description).toMatch(/^[A-Z].+\.$/);
       expect(panel.targets).not.toEqual([]);
-      for (const { datasource } of [panel, ...panel.targets]) expect(datasource.uid).toBe("${DS_PROMETHEUS}");
+      for (const { datasource } of [panel, ...panel.targets]) expect(datasource.uid).toBe("${datasource}");
       for (const { expr } of panel.targets) expect(expr).toContain('instance=~"$instance"');
     },
   );
@@ -98,6 +107,7 @@ describe("the dashboard", () => {
   test("can be filtered by clusters and nodes", () => {
     const variables = dashboard.templating.list.map(({ name, label }) => [name, label]);
     expect(variables).toEqual([
+      ["datasource", "Data source"],
       ["cluster", "Cluster"],
       ["instance", "Node"],
       ["runbooks", "Runbooks at"],

@@ -1,8 +1,20 @@
+{{/* The beginning of each object's name. The label app.kubernetes.io/name stays: kubectl unghost finds the agents by it. */}}
+{{- define "unghost.fullname" -}}
+{{- .Values.fullnameOverride | default .Values.nameOverride | default "unghost" | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "unghost.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (printf "%s-agent" (include "unghost.fullname" .)) -}}
+{{- end }}
+
 {{- define "unghost.labels" -}}
 app.kubernetes.io/name: unghost
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "unghost.selector" -}}
@@ -10,11 +22,18 @@ app.kubernetes.io/name: unghost
 app.kubernetes.io/component: agent
 {{- end }}
 
+{{/* With the registry's mirror, if there is one. */}}
 {{- define "unghost.image" -}}
+{{- if and (contains ".example/" .Values.image.repository) (not .Values.image.digest) -}}
+{{- fail (printf "image.repository is the placeholder %s, which no node can pull. Set it to where the image was pushed: --set image.repository=REGISTRY/unghost (make image builds it, docs/publish.md pushes it)" .Values.image.repository) -}}
+{{- end -}}
+{{- $global := .Values.global | default dict -}}
+{{- $registry := .Values.image.registry | default $global.imageRegistry -}}
+{{- $name := ternary (printf "%s/%s" $registry (regexReplaceAll "^[^/]*[.:][^/]*/" .Values.image.repository "")) .Values.image.repository (not (empty $registry)) -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{ $name }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ $name }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
 
@@ -34,7 +53,7 @@ loopback
 {{- if .Values.tokenSecret -}}
 {{ .Values.tokenSecret }}
 {{- else if eq (include "unghost.listen" .) "node" -}}
-unghost-token
+{{ include "unghost.fullname" . }}-token
 {{- end -}}
 {{- end }}
 
