@@ -29,6 +29,16 @@ const ConditionSchema = v.object({
   lastTransitionTime: v.string(),
 });
 
+/** One entry of the journal of the node. */
+const HealSchema = v.object({
+  at: v.string(),
+  run: v.string(),
+  by: v.optional(v.picklist(["cli", "agent", "boot"])),
+  class: v.string(),
+  subject: v.string(),
+  outcome: v.picklist(["done", "failed", "refused", "interrupted", "undone"]),
+});
+
 /** Lists are missing where they are empty: Kubernetes drops nothing, and most reports are of healthy nodes. */
 const StatusSchema = v.object({
   verdict: v.picklist(["healthy", "degraded", "ghosts", "unknown"]),
@@ -50,6 +60,7 @@ const StatusSchema = v.object({
   classes: v.optional(v.array(v.object({ class: v.string(), count }))),
   findings: v.optional(v.array(FindingSchema)),
   blockedPods: v.optional(v.array(v.string())),
+  heals: v.optional(v.array(HealSchema)),
   notHealing: v.optional(v.string()),
   truncated: v.boolean(),
   conditions: v.optional(v.array(ConditionSchema)),

@@ -16,7 +16,9 @@ const MOST_BYTES = 6600;
 const MOST_FINDINGS = 10;
 const MOST_CLASSES = 20;
 const MOST_PODS = 20;
+const MOST_HEALS = 10;
 const LONGEST_TEXT = 240;
+const LONGEST_SUBJECT = 150;
 
 /** Undefined before the first scan: the report of an earlier agent then stays. */
 export function ghostReportOf(state: AgentState, condition: Condition): GhostReportStatus | undefined {
@@ -48,6 +50,7 @@ function contentOf(state: AgentState, scan: ScanState, condition: Condition): Gh
     classes: unlessEmpty(classes.slice(0, MOST_CLASSES)),
     findings: unlessEmpty(faults),
     blockedPods: unlessEmpty(blockedPods.slice(0, MOST_PODS)),
+    heals: unlessEmpty(healsOf(state)),
     notHealing: short(pausedWords(state)),
     truncated: faults.length < sightings.length || blockedPods.length > MOST_PODS || classes.length > MOST_CLASSES,
     conditions: [{ type: "GhostSandboxes", ...condition, lastTransitionTime: "" }],
@@ -67,6 +70,17 @@ function faultOf({ finding, firstSeenAt, standing }: Sighting): ReportedFault {
     standing: standing.kind,
     next: standing.kind === "given-up" ? short(standing.next) : undefined,
   };
+}
+
+/** Also those by the command line and the boot hook. */
+function healsOf({ runs = [] }: AgentState): NonNullable<GhostReportStatus["heals"]> {
+  const heals = runs.flatMap(({ run, at, by, items }) =>
+    items.map(({ class: id, subject, outcome }) => {
+      const when = apiTime(new Date(at));
+      return { at: when, run, by, class: id, subject: cut(subject, LONGEST_SUBJECT), outcome };
+    }),
+  );
+  return heals.slice(0, MOST_HEALS);
 }
 
 function countBlocked({ blockedPods = [] }: ReportedFinding): number {
@@ -98,15 +112,16 @@ function short(text: string | undefined): string | undefined {
   return text === undefined ? undefined : cut(text);
 }
 
-function cut(text: string): string {
+function cut(text: string, longest = LONGEST_TEXT): string {
   const safe = printable(text);
-  return safe.length <= LONGEST_TEXT ? safe : `${safe.slice(0, LONGEST_TEXT - 1)}…`;
+  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
 }
 
-/** The last finding, or else the last pod, is left out until the rest fits. */
+/** The oldest heal, the last finding, or else the last pod, is left out until the rest fits. */
 function fitted(status: GhostReportStatus): GhostReportStatus {
-  const { findings = [], blockedPods = [] } = status;
+  const { findings = [], blockedPods = [], heals = [] } = status;
   if (Buffer.byteLength(JSON.stringify(status)) <= MOST_BYTES) return status;
+  if (heals.length > 0) return fitted({ ...status, heals: unlessEmpty(heals.slice(0, -1)) });
   if (findings.length > blockedPods.length / 2)
     return fitted({ ...status, findings: unlessEmpty(findings.slice(0, -1)), truncated: true });
   if (blockedPods.length > 0)

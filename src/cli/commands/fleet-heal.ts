@@ -17,6 +17,7 @@ import { count, sentence } from "../../report/words.ts";
 import { askYesNo, ExitCode, type Io } from "../io.ts";
 import { SettingsError } from "../settings/kinds.ts";
 import type { InCluster } from "./fleet.ts";
+import { interruptible } from "./fleet-stop.ts";
 
 export interface FleetHealOrder {
   readonly names: readonly string[];
@@ -43,7 +44,8 @@ export async function healFleet(
   const fleet = await readFleet(api, { names, selector }, new Date());
   for (const problem of fleet.problems) io.stderr(`unghost: ${problem}\n`);
   for (const name of fleet.missing) io.stderr(`unghost: there is no node "${name}"\n`);
-  const stop = interruptible(io);
+  // Ctrl-C withdraws what no agent has read, and shows what is in flight.
+  const stop = interruptible(() => io.stderr("\nStopping: no further node is asked. Press Ctrl-C again to abort.\n"));
   const asking = { access, requestMs, stop: stop.signal };
   const results: NodeResult[] = [];
   try {
@@ -125,20 +127,3 @@ function planLines(answer: HealAnswer | undefined): readonly string[] {
 function widthFor(columns: number): number {
   return Math.min(Math.max(columns, 40), 400);
 }
-
-/** Ctrl-C withdraws what no agent has read, and shows what is in flight. A second one ends the program. */
-function interruptible(io: Io) {
-  const stop = new AbortController();
-  const onSignal = (): void => {
-    dispose();
-    io.stderr("\nStopping: no further node is asked. Press Ctrl-C again to abort.\n");
-    stop.abort();
-  };
-  const dispose = (): void => {
-    for (const signal of SIGNALS) process.off(signal, onSignal);
-  };
-  for (const signal of SIGNALS) process.on(signal, onSignal);
-  return { signal: stop.signal, dispose };
-}
-
-const SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];

@@ -30,7 +30,7 @@ type FleetFlags = FlagValues<typeof fleetFlags>;
 
 export const fleetCommand = defineCommand({
   flags: fleetFlags,
-  positional: anyArguments("ARG", "With scan and heal: names of nodes (default of scan: all nodes); with why: one pod"),
+  positional: anyArguments("ARG", "Names of nodes (scan and watch: all by default); with why: one pod"),
   aliases: { l: "selector", n: "namespace", o: "output", v: "verbose", y: "yes" },
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
@@ -53,6 +53,8 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ["scan", runScan],
   ["why", runWhy],
   ["heal", runHeal],
+  ["history", runHistory],
+  ["watch", runWatch],
 ]);
 
 export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
@@ -97,6 +99,32 @@ async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Pro
   const selection = { targets, namespaces: namespace === undefined ? [] : [namespace] };
   const order = { names, selector, selection, dryRun, yes, noHeaders, output: await outputOf(flags) };
   return await inCluster(flags, io, (cluster) => healFleet(cluster, order, io));
+}
+
+async function runHistory(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  if (names.length === 0) throw new SettingsError("unghost fleet history needs the names of nodes");
+  const { printableHistory } = await import("../../fleet/history-report.ts");
+  const { readFleet } = await import("../../fleet/fleet-nodes.ts");
+  const { formatOutput } = await import("../../fleet/output.ts");
+  const output = await outputOf(flags);
+  const { noHeaders = false } = flags;
+  const fleet = await inCluster(flags, io, ({ api }) => readFleet(api, { names }, new Date()));
+  const width = io.screenColumns ?? Number.POSITIVE_INFINITY;
+  io.stdout(await formatOutput(output, printableHistory(fleet, width, noHeaders), noHeaders));
+  for (const problem of fleet.problems) io.stderr(`unghost: ${problem}\n`);
+  const missing = [
+    ...fleet.missing.map((name) => `there is no node "${name}"`),
+    ...fleet.nodes.flatMap(({ name, report }) => (report === undefined ? [`${name} has no report of an agent`] : [])),
+  ];
+  for (const problem of missing) io.stderr(`unghost: ${problem}\n`);
+  return missing.length > 0 ? ExitCode.unknown : ExitCode.ok;
+}
+
+async function runWatch(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  const { watchFleet } = await import("./fleet-watch.ts");
+  const { output = "table", noHeaders = false, selector } = flags;
+  if (selector !== undefined) throw new SettingsError("unghost fleet watch knows no labels of nodes: name the nodes");
+  return await inCluster(flags, io, (cluster) => watchFleet(cluster, { names, output, noHeaders }, io));
 }
 
 async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {

@@ -48,6 +48,36 @@ describe("GhostReport", () => {
     });
   });
 
+  test("has the last heals of the journal, the newest first, and those of the command line as well", () => {
+    const item = {
+      finding: "f",
+      class: "shim-leak",
+      subject: "shop/web-0",
+      outcome: "done",
+      did: [],
+      undo: [],
+    } as const;
+    const runs = Array.from({ length: 12 }, (_, index) => ({
+      run: `run-${index}`,
+      at: "2026-03-01T11:00:00.123Z",
+      by: "cli" as const,
+      items: [item],
+      more: 0,
+    }));
+
+    const { heals = [] } = reported([], {}, { runs });
+
+    expect(heals).toHaveLength(10);
+    expect(heals[0]).toEqual({
+      at: "2026-03-01T11:00:00Z",
+      run: "run-0",
+      by: "cli",
+      class: "shim-leak",
+      subject: "shop/web-0",
+      outcome: "done",
+    });
+  });
+
   test("has the worst finding first, counts by class, and each blocked pod once", () => {
     const leak = sighting({ pod: "leak", class: "shim-leak", severity: "warning", blocks: [], blockedPods: [] });
     const ghosts = [sighting({ pod: "web-1" }), sighting({ pod: "web-0", blockedPods: pods(2, "web") })];

@@ -1,0 +1,94 @@
+import { readFileSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import { parse } from "yaml";
+import { parseAddress } from "../../lab/stub-api/address.ts";
+import { askNode } from "../../src/fleet/ask-node.ts";
+import { chooseCluster } from "../../src/fleet/cluster-access.ts";
+import { watchReports } from "../../src/fleet/watch-reports.ts";
+import { GHOST_HEALS as HEALS_PATH } from "../../src/kube/ghost-heal.ts";
+import type { Asked } from "../kube/stub-server.ts";
+import { listOf } from "../kube/stub-server.ts";
+import { agentsTable, fleetRig, nodesTable, REPORTS_PATH, reportObject, reportsOf } from "./fleet-rig.ts";
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** What a role of deploy/rbac grants: group, resource and verb. */
+function grantedBy(role: string): readonly string[] {
+  const { rules } = parse(readFileSync(`deploy/rbac/${role}.yaml`, "utf8")) as { readonly rules: readonly Rule[] };
+  return rules.flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${group}/${resource} ${verb}`))),
+  );
+}
+
+const VERBS: Readonly<Record<string, string>> = { POST: "create", DELETE: "delete", PATCH: "patch", PUT: "update" };
+/** Every user may ask who they are. */
+const EVERYBODY = "authentication.k8s.io/selfsubjectreviews create";
+
+function permissionOf({ method = "", path, query }: Asked): string {
+  const address = parseAddress(path);
+  const [, group = ""] = /^\/apis\/([^/]+)\//.exec(path) ?? [];
+  const many = query.get("watch") === "true" ? "watch" : "list";
+  const reading = address?.name === undefined ? many : "get";
+  return `${group}/${address?.resource ?? path} ${VERBS[method] ?? reading}`;
+}
+
+test("unghost-viewer grants each request of scan, why, history and watch, and nothing else", async () => {
+  const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" } };
+  const rig = await fleetRig({
+    "/api/v1/nodes": nodesTable(["n1", "Ready"]),
+    "/api/v1/pods": agentsTable(["n1", "1/1"]),
+    [REPORTS_PATH]: reportsOf(reportObject("n1")),
+    "/api/v1/namespaces/shop/pods/web-0": pod,
+    "/api/v1/namespaces/shop/events": listOf([]),
+    "/api/v1/nodes/n1": { metadata: { name: "n1" } },
+    [`${REPORTS_PATH}/n1`]: reportObject("n1"),
+  });
+  await rig.fleet("scan");
+  await rig.fleet("scan", "n1", "-l", "a=b");
+  await rig.fleet("why", "shop/web-0");
+  await rig.fleet("why", "shop/missing");
+  await rig.fleet("history", "n1");
+  const stop = new AbortController();
+  const { access } = await chooseCluster({ kubeconfig: rig.kubeconfig }, {});
+  const watching = watchReports({
+    access,
+    requestMs: 10_000,
+    stop: stop.signal,
+    onChange: () => undefined,
+    onTrouble: () => undefined,
+  });
+  await vi.waitUntil(() => rig.server.asked.some(({ query }) => query.get("watch") === "true"), { timeout: 30_000 });
+  stop.abort();
+  await watching;
+
+  expect([...new Set(rig.server.asked.map(permissionOf))].toSorted()).toEqual(grantedBy("viewer").toSorted());
+});
+
+test("unghost-healer grants each request of heal that unghost-viewer does not, and nothing else", async () => {
+  const heal = `${HEALS_PATH}/n1-x`;
+  const metadata = { name: "n1-x", resourceVersion: "1", creationTimestamp: "2026-03-01T12:00:00Z" };
+  const rig = await fleetRig(({ method, path }) => {
+    if (path === "/api/v1/nodes/n1") return { body: { metadata: { name: "n1", uid: "u" } } };
+    if (method === "POST" && path === HEALS_PATH) return { body: { metadata, spec: {} } };
+    if (path === heal) return { body: { metadata, spec: {} } };
+    return { body: { status: { userInfo: { username: "jane" } } } };
+  });
+  const { access } = await chooseCluster({ kubeconfig: rig.kubeconfig }, {});
+  const request = { targets: [], namespaces: [], dryRun: true, planDigest: undefined, columns: 80 };
+
+  const reply = await askNode("n1", request, {
+    access,
+    requestMs: 10_000,
+    readMs: 0,
+    stop: new AbortController().signal,
+  });
+
+  expect(reply).toMatchObject({ kind: "unread" });
+  const needed = new Set(rig.server.asked.map(permissionOf));
+  for (const permission of [...grantedBy("viewer"), EVERYBODY]) needed.delete(permission);
+  expect([...needed].toSorted()).toEqual(grantedBy("healer").toSorted());
+});
