@@ -39,6 +39,8 @@ export function clusterSide(options: ClusterSideOptions) {
   let isAnswering = false;
   /** Only an answer of the API has proven that the cluster's node of this name is this machine. */
   let isProven = false;
+  /** By the last scan that the API answered. */
+  let maintenance: string | undefined;
   let opening: Promise<void> | undefined;
   let opened: Awaited<ReturnType<typeof openAll>> | undefined;
 
@@ -97,6 +99,13 @@ export function clusterSide(options: ClusterSideOptions) {
     store.publish({ kind: "breaker", breaker });
   }
 
+  // An API that did not answer the last scan is not asked again here; an open breaker stays open.
+  async function askFleet(actions: readonly PlannedAction[]): Promise<FleetAnswer> {
+    const gate = opened?.gate;
+    if (gate === undefined || !(isAnswering || gate.breaker().open)) return GO;
+    return await gate.ask(actions);
+  }
+
   return {
     /** For steps that change something in the cluster. */
     open,
@@ -106,15 +115,15 @@ export function clusterSide(options: ClusterSideOptions) {
       return opened?.mirror;
     },
     gate: async (actions: readonly PlannedAction[]): Promise<FleetAnswer> => {
-      // An API that did not answer the last scan is not asked again here; an open breaker stays open.
-      const gate = opened?.gate;
-      if (gate === undefined || !(isAnswering || gate.breaker().open)) return GO;
-      return await gate.ask(actions);
+      if (maintenance === undefined) return await askFleet(actions);
+      const { askInMaintenance } = await import("./limits/gate.ts");
+      return await askInMaintenance(actions, maintenance, askFleet);
     },
     /** Called with the snapshot of each scan. */
     saw: ({ kubernetes }: Pick<Snapshot, "kubernetes">): void => {
       logPodSource(kubernetes);
       isAnswering = kubernetes.source === "api";
+      maintenance = kubernetes.source === "api" ? kubernetes.holds.maintenance : undefined;
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
       if (isProven || kubernetes.source !== "api") return;
       isProven = true;

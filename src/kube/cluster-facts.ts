@@ -3,6 +3,7 @@ import {
   claimsOf,
   isIgnored,
   isPaused,
+  maintenanceOf,
   NamespaceSchema,
   NodeSchema,
   PodSchema,
@@ -56,6 +57,8 @@ export interface ApiNode {
   readonly bootId: string;
   readonly ignored: boolean;
   readonly paused: boolean;
+  /** By what it is in maintenance; missing if it is not. */
+  readonly maintenance?: string;
 }
 
 /** The last event of one kind about one pod. */
@@ -206,7 +209,8 @@ function waitingSince({ metadata, status }: v.InferOutput<typeof PodSchema>): Da
   return status?.phase === "Pending" && creationTimestamp ? new Date(creationTimestamp) : undefined;
 }
 
-export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>): ApiNode {
+export function toApiNode(node: v.InferOutput<typeof NodeSchema>): ApiNode {
+  const { metadata, status } = node;
   const attached = csiVolumes((status?.volumesAttached ?? []).map(({ name }) => name));
   const inUse = csiVolumes(status?.volumesInUse ?? []);
   return {
@@ -215,6 +219,7 @@ export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>
     bootId: status?.nodeInfo?.bootID ?? "",
     ignored: isIgnored(metadata),
     paused: isPaused(metadata),
+    maintenance: maintenanceOf(node),
   };
 }
 

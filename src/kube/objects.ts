@@ -58,8 +58,10 @@ export const PodSchema = v.object({
 
 export const NodeSchema = v.object({
   metadata: MetadataSchema,
+  spec: v.nullish(v.object({ taints: v.nullish(v.array(v.object({ key: v.string() }))) })),
   status: v.nullish(
     v.object({
+      conditions: v.nullish(v.array(v.object({ type: v.string(), status: v.string() }))),
       nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })),
       volumesAttached: v.nullish(v.array(v.object({ name: v.string() }))),
       volumesInUse: v.nullish(v.array(v.string())),
@@ -79,6 +81,28 @@ export function isIgnored({ labels, annotations }: Marked): boolean {
 /** `unghost.dev/paused` with any value but "false", so that a typo in the value still pauses. */
 export function isPaused({ labels, annotations }: Marked): boolean {
   return [labels, annotations].some((marks) => (marks?.["unghost.dev/paused"] ?? "false") !== "false");
+}
+
+/** Set by administrators and controllers of maintenance, as Kubernetes defines them. */
+const MAINTENANCE_CONDITIONS: ReadonlySet<string> = new Set([
+  "DrainInProgress",
+  "MaintenanceInProgress",
+  "GracefulNodeShutdownInProgress",
+]);
+/** By kured with --annotate-nodes, from before the drain until the node is back. */
+const KURED_REBOOT = "weave.works/kured-reboot-in-progress";
+/** Of medik8s' maintenance and remediation, such as medik8s.io/drain. */
+const MEDIK8S_TAINT = /^(?:[a-z-]+\.)?medik8s\.io\//;
+
+/** By what the node is in maintenance; undefined if it is not. */
+export function maintenanceOf({ metadata, spec, status }: v.InferOutput<typeof NodeSchema>): string | undefined {
+  const condition = status?.conditions?.find(
+    ({ type, status: answer }) => MAINTENANCE_CONDITIONS.has(type) && answer === "True",
+  );
+  if (condition !== undefined) return `the condition ${condition.type}`;
+  if (metadata.annotations?.[KURED_REBOOT] !== undefined) return `the annotation ${KURED_REBOOT}`;
+  const taint = spec?.taints?.find(({ key }) => MEDIK8S_TAINT.test(key));
+  return taint && `the taint ${taint.key}`;
 }
 
 /**

@@ -103,6 +103,7 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KnownPod[]>): Kubern
       paused: facts.node?.paused ?? false,
       node: facts.node?.ignored ?? false,
       namespaces: facts.ignoredNamespaces,
+      maintenance: facts.node?.maintenance,
     },
     unattached: facts.unattached,
     unattachedUnread: facts.unattachedUnread,

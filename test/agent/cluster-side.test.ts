@@ -4,7 +4,7 @@ import { openStore } from "../../src/agent/state/store.ts";
 import { policyFrom } from "../../src/cli/settings/policy.ts";
 import type { Kubernetes } from "../../src/node/types/snapshot.ts";
 import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
-import { ENDING } from "./limits/actions.ts";
+import { ENDING, QUARANTINE } from "./limits/actions.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
 const NO_HOLDS = { paused: false, node: false, namespaces: [] };
@@ -50,5 +50,19 @@ describe("fleet decision", () => {
 
     expect(await side.gate([ENDING])).toMatchObject({ kind: "go" });
     expect(leaseRequests(rig)).toEqual([]);
+  });
+
+  test("lets nothing disruptive run while the node is in maintenance, and takes no slot for it", async () => {
+    const { rig, side } = await openedSide();
+    const maintenance = "the condition DrainInProgress";
+    side.saw({ kubernetes: { ...ANSWERING, holds: { ...NO_HOLDS, maintenance } } });
+
+    const answer = await side.gate([ENDING, QUARANTINE]);
+
+    expect(answer).toMatchObject({ kind: "wait", reason: "maintenance", meanwhile: [QUARANTINE] });
+    expect("message" in answer && answer.message).toContain("DrainInProgress");
+    expect(leaseRequests(rig).filter((request) => request.includes("unghost-heal"))).toEqual([]);
+    side.saw({ kubernetes: ANSWERING });
+    expect(await side.gate([QUARANTINE])).toMatchObject({ kind: "go" });
   });
 });

@@ -90,6 +90,7 @@ test(
     await story.waitForPods(1, isReady);
     await story.kubectl("delete", "clusterrolebinding", "unghost-viewer", "unghost-healer");
 
+    await second.kubelet.start();
     await story.controlPlane.helm(["uninstall", "unghost", `--namespace=${NAMESPACE}`, "--timeout=5m"], 3);
     await until("no custom resource is left", WAIT_MS, async () => {
       const left = await story.kubectl("get", "crd", "-o=name");

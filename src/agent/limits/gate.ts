@@ -10,7 +10,7 @@ export type FleetAnswer =
   | { readonly kind: "go"; release(): Promise<void> }
   | {
       readonly kind: "wait";
-      readonly reason: "breaker" | "slots";
+      readonly reason: "breaker" | "slots" | "maintenance";
       readonly message: string;
       /** Actions that may run anyway, because they disrupt no pod. */
       readonly meanwhile: readonly PlannedAction[];
@@ -65,6 +65,23 @@ export function openFleetGate(options: BreakerOptions) {
   }
 
   return { ask, breaker: breaker.state, close: breaker.close };
+}
+
+type Ask = (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
+
+/** Nothing disruptive while others work on the node: they drain, reboot or repair it. */
+export async function askInMaintenance(
+  actions: readonly PlannedAction[],
+  maintenance: string,
+  ask: Ask,
+): Promise<FleetAnswer> {
+  const { disruptive, harmless } = byDisruption(actions);
+  if (disruptive.length === 0) return await ask(actions);
+  const answer = await ask(harmless);
+  if (answer.kind === "wait") return answer;
+  await answer.release();
+  const message = `the node is in maintenance by ${maintenance}`;
+  return { kind: "wait", reason: "maintenance", message, meanwhile: harmless };
 }
 
 /** As many as a kubelet itself may do in a minute. */

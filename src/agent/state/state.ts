@@ -215,6 +215,7 @@ export const REFUSAL_REASONS = [
   "min-age",
   "breaker",
   "slots",
+  "maintenance",
   "guard",
   "lock",
   "disk",

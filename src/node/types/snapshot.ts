@@ -148,6 +148,8 @@ export interface Holds {
   readonly node: boolean;
   /** Namespaces with `unghost.dev/ignore`. */
   readonly namespaces: readonly string[];
+  /** By what the node is in maintenance, such as `the condition DrainInProgress`: an agent does nothing disruptive. */
+  readonly maintenance?: string;
 }
 
 /** A pod as the API or the kubelet lists it; of one that has only a directory the rest is missing. */
