@@ -138,6 +138,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ],
   ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
   ["src/agent/limits/slots.ts", "slots and breaker of the fleet"],
+  ["src/fleet/one-shot/run.ts", "the Job of a one-shot pod, whose unghost goes through heal/ like any other"],
   ["src/doctor/sources.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],

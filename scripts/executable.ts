@@ -1,7 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import manifest from "../package.json" with { type: "json" };
 import { launcherFor } from "./launcher.ts";
+import { publishedAt } from "./release/published-at.ts";
 
 /** Variables that could turn a root tool into a general JavaScript engine. */
 const ENGINE_SWITCHES = [
@@ -43,6 +45,7 @@ export async function compileExecutable({ target, engine, out }: Executable): Pr
       `--define=__dirname="/unghost"`,
       `--define=__filename="/unghost"`,
       `--define=UNGHOST_COMMIT="${commit()}"`,
+      `--define=UNGHOST_IMAGE_NAME="${publishedAt(process.env, manifest.version).image}"`,
       `--define=UNGHOST_CNI_LAUNCHER="${launcher?.toString("base64") ?? ""}"`,
       `--target=${target}`,
       `--compile-executable-path=${resolve(engine)}`,

@@ -5,6 +5,7 @@ import { KubeError, orKubeError } from "../kube/errors.ts";
 import { GHOST_REPORTS, GhostReportSchema, type GhostReportStatus } from "../kube/ghost-report.ts";
 import { listAll } from "../kube/list.ts";
 import { listTable } from "../kube/table.ts";
+import type { Failure } from "./one-shot/failure.ts";
 
 /** A node as the API shows it. Everything in it was written by others. */
 export interface FleetNode {
@@ -15,6 +16,8 @@ export interface FleetNode {
   readonly nodeStatus: string;
   readonly agent: AgentStanding;
   readonly report?: GhostReportStatus;
+  /** `scanned`: by a pod just now, because there is no agent; or why not. */
+  readonly oneShot?: "scanned" | Failure;
 }
 
 /**

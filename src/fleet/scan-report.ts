@@ -39,11 +39,12 @@ function scanDocument(fleet: Fleet, nodes: readonly FleetNode[]) {
     apiVersion: "unghost.dev/v1",
     kind: "FleetReport",
     totals: totalsOf(nodes),
-    items: nodes.map(({ name, verdict, nodeStatus, agent, report }) => ({
+    items: nodes.map(({ name, verdict, nodeStatus, agent, oneShot, report }) => ({
       node: name,
       verdict,
       nodeStatus,
       agent,
+      oneShot: oneShot === "scanned" ? { code: "scanned" } : oneShot,
       report,
     })),
     missing: fleet.missing,
@@ -77,6 +78,14 @@ export function scanSummary({ nodes }: Fleet): string {
   return parts.join(", ");
 }
 
+/** Nodes in words, the first ones by name. */
+export function nodeList(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).join(", ");
+  return names.length > MOST_NAMED ? `${shown} and ${names.length - MOST_NAMED} more` : shown;
+}
+
+const MOST_NAMED = 5;
+
 const COLUMNS: readonly Column[] = [
   { heading: "NODE", shorten: { keep: "middle", comfortable: 40, least: 16 } },
   { heading: "VERDICT" },
@@ -104,8 +113,9 @@ const AGENT_WORDS: Readonly<Record<AgentStanding, string>> = {
   unreadable: "other version",
 };
 
-function cellsOf({ name, verdict, nodeStatus, agent, report }: FleetNode, now: Date): readonly string[] {
-  const stale = report !== undefined && (agent === "not-ready" || agent === "none") ? " (stale)" : "";
+function cellsOf({ name, verdict, nodeStatus, agent, oneShot, report }: FleetNode, now: Date): readonly string[] {
+  const isScanned = oneShot === "scanned";
+  const stale = !isScanned && report !== undefined && (agent === "not-ready" || agent === "none") ? " (stale)" : "";
   return [
     name,
     `${verdict}${stale}`,
@@ -113,7 +123,7 @@ function cellsOf({ name, verdict, nodeStatus, agent, report }: FleetNode, now: D
     report === undefined ? "-" : String(report.totals.blockedPods),
     creationWords(report, now),
     nodeStatus,
-    AGENT_WORDS[agent],
+    `${AGENT_WORDS[agent]}${isScanned ? " (one-shot pod)" : ""}`,
   ];
 }
 
@@ -135,7 +145,7 @@ function wideCells({ report }: FleetNode, now: Date): readonly string[] {
   const { agentVersion, observedAt, blockedPods = [], totals } = report;
   const more = totals.blockedPods - blockedPods.length;
   const pods = [...blockedPods, ...(more > 0 ? [`${more} more`] : [])].join(", ");
-  return [agentVersion, `${ageWords(observedAt, now)} ago`, pods || "-"];
+  return [agentVersion || "-", `${ageWords(observedAt, now)} ago`, pods || "-"];
 }
 
 function ageWords(since: string, now: Date): string {

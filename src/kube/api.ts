@@ -79,6 +79,14 @@ export function openApi(access: ApiAccess, { timeoutMs, ...limits }: ApiLimits) 
     yield* watchEvents(answer);
   }
 
+  /** A text that the server sends as it grows, such as a container's log. */
+  async function* stream(path: string, signal: AbortSignal): AsyncIterable<Buffer> {
+    const ends = AbortSignal.any([deadline.signal, signal]);
+    const answer = await connection.follow({ method: "GET", path, accept: "*/*" }, ends);
+    if ("status" in answer) throw refusal(answer, path, access);
+    yield* answer;
+  }
+
   return {
     /** Counts the received bytes against the budget, if there is one. */
     get: async (path: string, accept: string = JSON_TYPE, budget?: ByteBudget) => {
@@ -93,6 +101,7 @@ export function openApi(access: ApiAccess, { timeoutMs, ...limits }: ApiLimits) 
     apply: (path: string, body: unknown) => write("PATCH", `${path}${AS_OWNER}`, body, APPLY_TYPE),
     delete: (path: string, options: unknown) => write("DELETE", path, options),
     watch,
+    stream,
     close: () => connection.close(),
   };
 }

@@ -1,40 +1,14 @@
-import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import { parse } from "yaml";
-import { parseAddress } from "../../lab/stub-api/address.ts";
 import { askNode } from "../../src/fleet/ask-node.ts";
 import { chooseCluster } from "../../src/fleet/cluster-access.ts";
 import { watchReports } from "../../src/fleet/watch-reports.ts";
 import { GHOST_HEALS as HEALS_PATH } from "../../src/kube/ghost-heal.ts";
-import type { Asked } from "../kube/stub-server.ts";
 import { listOf } from "../kube/stub-server.ts";
 import { agentsTable, fleetRig, nodesTable, REPORTS_PATH, reportObject, reportsOf } from "./fleet-rig.ts";
+import { grantedBy, permissionOf } from "./permissions.ts";
 
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}
-
-/** What a role of deploy/rbac grants: group, resource and verb. */
-function grantedBy(role: string): readonly string[] {
-  const { rules } = parse(readFileSync(`deploy/rbac/${role}.yaml`, "utf8")) as { readonly rules: readonly Rule[] };
-  return rules.flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${group}/${resource} ${verb}`))),
-  );
-}
-
-const VERBS: Readonly<Record<string, string>> = { POST: "create", DELETE: "delete", PATCH: "patch", PUT: "update" };
 /** Every user may ask who they are. */
 const EVERYBODY = "authentication.k8s.io/selfsubjectreviews create";
-
-function permissionOf({ method = "", path, query }: Asked): string {
-  const address = parseAddress(path);
-  const [, group = ""] = /^\/apis\/([^/]+)\//.exec(path) ?? [];
-  const many = query.get("watch") === "true" ? "watch" : "list";
-  const reading = address?.name === undefined ? many : "get";
-  return `${group}/${address?.resource ?? path} ${VERBS[method] ?? reading}`;
-}
 
 test("unghost-viewer grants each request of scan, why, history and watch, and nothing else", async () => {
   const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" } };

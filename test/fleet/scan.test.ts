@@ -57,7 +57,14 @@ describe("unghost fleet scan", () => {
       ["n1", "healthy", "0", "0", "-", "Ready", "ready"],
       [""],
     ]);
-    expect([code, stderr]).toEqual([1, "1 of 4 nodes with ghosts, 2 unknown, 2 pods blocked\n"]);
+    expect([code, stderr.split("\n")]).toEqual([
+      1,
+      [
+        "No ready agent on 2 nodes: n3, n4. To scan by a privileged one-shot pod: unghost fleet scan --without-agents n3 n4",
+        "1 of 4 nodes with ghosts, 2 unknown, 2 pods blocked",
+        "",
+      ],
+    ]);
   });
 
   test.each([

@@ -13,6 +13,9 @@ export function fakeApi(answers: Partial<Api>): Api {
     watch: (path) => {
       throw new Error(`unexpected watch of ${path}`);
     },
+    stream: (path) => {
+      throw new Error(`unexpected stream of ${path}`);
+    },
     close: () => undefined,
     ...answers,
   };

@@ -52,6 +52,9 @@ export function memoryCluster(): MemoryCluster {
     watch: (path) => {
       throw new Error(`unexpected watch of ${path}`);
     },
+    stream: (path) => {
+      throw new Error(`unexpected stream of ${path}`);
+    },
     close: () => undefined,
   };
   return cluster;

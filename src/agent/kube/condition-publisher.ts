@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
+import { apiTime } from "../../report/node-summary.ts";
 import { CONDITION_TYPE, NodeSchema, type StandingCondition } from "../limits/breaker.ts";
 import type { ClusterUse } from "../limits/timing.ts";
-import { apiTime, type Condition } from "./condition.ts";
+import { type Condition } from "./condition.ts";
 
 /** Something that is written to the API. */
 export interface Publisher {

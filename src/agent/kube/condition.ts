@@ -1,15 +1,11 @@
 import { isFailing } from "../../evidence/pending.ts";
 import { printable } from "../../host/text.ts";
-import type { NodeReport, ReportedFinding, ReportedPending } from "../../report/node-report.ts";
+import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { CANNOT_CREATE, retryWords, stateOfFindings } from "../../report/node-state.ts";
+import { severityRank } from "../../report/node-summary.ts";
 import { lastingFailures, podWords } from "../../report/pending.ts";
 import { countByKind } from "../../report/words.ts";
 import { type AgentState, retriesOf, type ScanState, type Sighting } from "../state/state.ts";
-
-/** The time format of conditions and events: whole seconds. */
-export function apiTime(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, "Z");
-}
 
 /** The node condition `GhostSandboxes`. As in node-problem-detector, True is bad. */
 export interface Condition {
@@ -128,25 +124,13 @@ export function byClass(found: readonly { readonly finding: { readonly class: st
   return [...named, ...(others === 0 ? [] : [`${others} others`])].join(", ");
 }
 
-const SEVERITIES = ["critical", "warning", "info"];
-
-/** One that blocks something is worse than one that does not. */
-function rankOf({ severity, blocks }: ReportedFinding): number {
-  return SEVERITIES.indexOf(severity) + (blocks.length === 0 ? SEVERITIES.length : 0);
-}
-
-/** The worst first; among equals by id, because the runtime's list has no stable order. */
-export function bySeverity(one: ReportedFinding, other: ReportedFinding): number {
-  return rankOf(one) - rankOf(other) || (one.id < other.id ? -1 : 1);
-}
-
 /** What the worst finding blocks, or else its pod; among equals the first by name. */
 function worst(sightings: readonly Sighting[]): string | undefined {
   const named = sightings.flatMap(({ finding }) => {
     const [blocked] = finding.blocks;
     const { pod } = finding.subject;
     const words = blocked === undefined ? pod && `such as ${podWords(pod)}` : `blocked: ${blocked}`;
-    return words === undefined ? [] : [{ words, rank: rankOf(finding) }];
+    return words === undefined ? [] : [{ words, rank: severityRank(finding) }];
   });
   const [first] = named.toSorted((one, other) => one.rank - other.rank || (one.words < other.words ? -1 : 1));
   return first?.words;

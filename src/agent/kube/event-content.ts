@@ -2,10 +2,11 @@ import { classById } from "../../classes/index.ts";
 import { sha256Of } from "../../heal/quarantine/file-identity.ts";
 import { printable } from "../../host/text.ts";
 import { retryWords } from "../../report/node-state.ts";
+import { apiTime } from "../../report/node-summary.ts";
 import { podWords } from "../../report/pending.ts";
 import { countByKind, fullStop, sentence } from "../../report/words.ts";
 import { type AgentEvent, type HealRecord, type RefusalReason, retriesOf, type Sighting } from "../state/state.ts";
-import { apiTime, byClass, degradedMessage } from "./condition.ts";
+import { byClass, degradedMessage } from "./condition.ts";
 
 type EventReason = keyof typeof WORDS;
 

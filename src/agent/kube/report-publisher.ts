@@ -8,8 +8,8 @@ import {
   type GhostReportStatus,
   readGhostReport,
 } from "../../kube/ghost-report.ts";
+import { apiTime } from "../../report/node-summary.ts";
 import type { ClusterUse } from "../limits/timing.ts";
-import { apiTime } from "./condition.ts";
 import { nodePath, type Publisher } from "./condition-publisher.ts";
 
 interface Written {

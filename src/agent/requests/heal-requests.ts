@@ -13,7 +13,7 @@ import {
   startGhostHeal,
 } from "../../kube/ghost-heal.ts";
 import { watchList } from "../../kube/watched-list.ts";
-import { apiTime } from "../kube/condition.ts";
+import { apiTime } from "../../report/node-summary.ts";
 import type { ClusterUse } from "../limits/timing.ts";
 
 /** An operator who waits longer has withdrawn it, or does not know any more what the plan was. */

@@ -15,10 +15,12 @@ const fleetFlags = {
   asGroup: list("Groups to impersonate", "GROUP"),
   requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
   namespace: text(
-    "With why: namespace of the pod (default: that of the context); with heal: only its pods",
+    "With why: namespace of the pod (default: that of the context); with heal: only its pods; of one-shot pods",
     "NAMESPACE",
   ),
   selector: text("With scan and heal: only nodes with these labels", "LABELS"),
+  withoutAgents: onOff("With scan: scan nodes without an agent by a privileged one-shot pod"),
+  image: text("Image of one-shot pods (default: that of this release)", "IMAGE"),
   target: list("With heal: only these: NAMESPACE/POD, sandbox id or finding id (default: all)", "TARGET"),
   dryRun: onOff("With heal: show the plans and change nothing"),
   yes: onOff("With heal: do not ask for confirmation"),
@@ -65,7 +67,11 @@ async function runScan(flags: FleetFlags, names: readonly string[], io: Io): Pro
   const { formatOutput } = await import("../../fleet/output.ts");
   const output = await outputOf(flags);
   const { noHeaders = false, selector } = flags;
-  const fleet = await inCluster(flags, io, ({ api }) => readFleet(api, { names, selector }, new Date()));
+  const fleet = await inCluster(flags, io, async (cluster) => {
+    const read = await readFleet(cluster.api, { names, selector }, new Date());
+    const { completeFleet } = await import("./fleet-without-agents.ts");
+    return await completeFleet(read, flags, cluster.open, io);
+  });
   const layout = { width: io.screenColumns ?? Number.POSITIVE_INFINITY, noHeaders, now: new Date() };
   io.stdout(await formatOutput(output, printableScan(fleet, layout), noHeaders));
   for (const problem of fleet.problems) io.stderr(`unghost: ${problem}\n`);
@@ -138,6 +144,8 @@ export interface InCluster extends ChosenCluster {
   readonly api: Api;
   /** The timeout of one request. */
   readonly requestMs: number;
+  /** Another client, with its own timeout. */
+  readonly open: (timeoutMs: number) => Api;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -153,10 +161,11 @@ async function inCluster<Result>(
   const timeoutMs = requestTimeoutMs(flags);
   const chosen = await chooseCluster(flags, io.env);
   // All nodes' reports together have no limit but the pages': this is an operator's machine.
-  const limits = { timeoutMs, maxBytes: MOST_BYTES, maxValues: Number.POSITIVE_INFINITY };
-  const api = openApi(chosen.access, limits);
+  const limits = { maxBytes: MOST_BYTES, maxValues: Number.POSITIVE_INFINITY };
+  const open = (ms: number) => openApi(chosen.access, { ...limits, timeoutMs: ms });
+  const api = open(timeoutMs);
   try {
-    return await work({ ...chosen, api, requestMs: timeoutMs });
+    return await work({ ...chosen, api, open, requestMs: timeoutMs });
   } finally {
     api.close();
   }

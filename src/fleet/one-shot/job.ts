@@ -1,0 +1,89 @@
+/** What a one-shot pod runs, and where. */
+export interface OneShot {
+  readonly node: string;
+  readonly namespace: string;
+  readonly image: string;
+  /** Of `unghost`. */
+  readonly args: readonly string[];
+  readonly deadlineSeconds: number;
+  /** For `heal --plan`: in the pod a file below PLAN_DIR. */
+  readonly plan?: string;
+}
+
+const PLAN_DIR = "/etc/unghost-plan";
+const PLAN_ANNOTATION = "unghost.dev/plan";
+/** Of a container that has ended: enough to read its log, and removed also if unghost was killed. */
+const KEPT_SECONDS = 60;
+const GRACE_SECONDS = 30;
+/** After which nothing is left of it. */
+export function lifetimeOf({ deadlineSeconds }: OneShot): number {
+  return deadlineSeconds + GRACE_SECONDS + KEPT_SECONDS;
+}
+
+const LABELS = { "app.kubernetes.io/name": "unghost", "app.kubernetes.io/component": "one-shot" };
+
+/**
+ * A Job with one pod: the cluster ends it after its deadline and removes it, also if unghost is killed. A pod alone would
+ * stay.
+ */
+export function oneShotJob(shot: OneShot) {
+  return {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { generateName: "unghost-", namespace: shot.namespace, labels: LABELS },
+    spec: {
+      backoffLimit: 0,
+      activeDeadlineSeconds: shot.deadlineSeconds,
+      ttlSecondsAfterFinished: KEPT_SECONDS,
+      template: { metadata: podMetadata(shot), spec: podSpec(shot) },
+    },
+  };
+}
+
+/** The pod that such a Job creates, for a dry run: the server refuses the pod, and not the Job. */
+export function oneShotPod(shot: OneShot) {
+  const metadata = { ...podMetadata(shot), generateName: "unghost-", namespace: shot.namespace };
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: podSpec(shot) };
+}
+
+function podMetadata({ plan }: OneShot) {
+  return { labels: LABELS, annotations: plan === undefined ? {} : { [PLAN_ANNOTATION]: plan } };
+}
+
+/** Like `kubectl debug node --profile=sysadmin`. It needs neither a network plugin, a volume driver nor the scheduler. */
+function podSpec({ node, image, args, plan, deadlineSeconds }: OneShot) {
+  const planVolume = {
+    name: "plan",
+    downwardAPI: {
+      items: [{ path: "plan.json", fieldRef: { fieldPath: `metadata.annotations['${PLAN_ANNOTATION}']` } }],
+    },
+  };
+  return {
+    nodeName: node,
+    hostNetwork: true,
+    hostPID: true,
+    dnsPolicy: "Default",
+    enableServiceLinks: false,
+    // It uses kubelet's own credentials, which the API server limits to this node.
+    automountServiceAccountToken: false,
+    restartPolicy: "Never",
+    activeDeadlineSeconds: deadlineSeconds,
+    terminationGracePeriodSeconds: GRACE_SECONDS,
+    tolerations: [{ operator: "Exists" }],
+    containers: [
+      {
+        name: "unghost",
+        image,
+        imagePullPolicy: "IfNotPresent",
+        args: [...args, "--host-root=/host"],
+        env: [{ name: "NODE_NAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }],
+        securityContext: { privileged: true, runAsUser: 0, runAsGroup: 0, readOnlyRootFilesystem: true },
+        volumeMounts: [
+          { name: "host", mountPath: "/host", mountPropagation: "HostToContainer" },
+          ...(plan === undefined ? [] : [{ name: "plan", mountPath: PLAN_DIR, readOnly: true }]),
+        ],
+      },
+    ],
+    volumes: [{ name: "host", hostPath: { path: "/" } }, ...(plan === undefined ? [] : [planVolume])],
+  };
+}
