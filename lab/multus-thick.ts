@@ -6,6 +6,7 @@ import { waitForNetwork } from "./cni-network.ts";
 import { installDelegate, startDelegateDaemon } from "./delegate-daemon.ts";
 import { multusOrThrow, setDelegate } from "./multus.ts";
 import type { LabNode } from "./node.ts";
+import { createCgroupScript, joinCgroupScript, limitCpu } from "./node-cgroup.ts";
 import { until } from "./poll.ts";
 import { API_PORT, STUB_CA, startStubApi } from "./stub-api.ts";
 import type { MultusVersion } from "./tools.ts";
@@ -17,7 +18,7 @@ import type { MultusVersion } from "./tools.ts";
  */
 export const MULTUS_SOCKET = "/run/multus/multus.sock";
 export const MULTUS_DAEMON_LOG = "/var/log/multus-daemon.log";
-const DAEMON_CONF_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
+export const DAEMON_CONF_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
 export const DAEMON_BINARY = "/opt/multus/multus-daemon";
 const PID_FILE = "/run/lab-multus.pid";
 const SECRETS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -89,16 +90,8 @@ export async function killMultusDaemon(node: LabNode): Promise<void> {
   await until("the multus daemon is gone", START_MS, () => !existsSync(node.livePath(`/proc/${pid}`)) || undefined);
 }
 
-/** Kubernetes' CPU limit: 100 are 100m, a tenth of a CPU; delegates count against it as well. */
-export async function limitMultusCpu(node: LabNode, milliCpu: number): Promise<void> {
-  const quotaUs = milliCpu * 100;
-  const v1 = `/sys/fs/cgroup/cpu/${CGROUP}/cpu.cfs_quota_us`;
-  const v2 = `/sys/fs/cgroup/${CGROUP}/cpu.max`;
-  await node.check([
-    "sh",
-    "-c",
-    `if [ -e ${v1} ]; then echo ${quotaUs} >${v1}; else echo ${quotaUs} 100000 >${v2}; fi`,
-  ]);
+export function limitMultusCpu(node: LabNode, milliCpu: number): Promise<void> {
+  return limitCpu(node, CGROUP, milliCpu);
 }
 
 function stubApi(node: LabNode): MultusApi {
@@ -114,18 +107,10 @@ mkdir -p /hostroot ${SECRETS_DIR}
 printf '%s' "$LAB_CA" >${SECRETS_DIR}/ca.crt
 printf '%s' "$LAB_TOKEN" >${SECRETS_DIR}/token
 unset LAB_CA LAB_TOKEN
-for base in /sys/fs/cgroup/* /sys/fs/cgroup; do
-  [ -e "$base/cgroup.procs" ] || continue
-  mkdir -p "$base/${CGROUP}"
-  for file in cpuset.cpus cpuset.mems; do
-    [ ! -e "$base/${CGROUP}/$file" ] || cat "$base/$file" >"$base/${CGROUP}/$file"
-  done
-done
+${createCgroupScript(CGROUP)}
 export KUBERNETES_SERVICE_HOST=${host} KUBERNETES_SERVICE_PORT=${port} MULTUS_NODE_NAME=${nodeName}
 (
-  for group in /sys/fs/cgroup/*/${CGROUP}/cgroup.procs /sys/fs/cgroup/${CGROUP}/cgroup.procs; do
-    [ ! -e "$group" ] || echo 0 >"$group"
-  done
+  ${joinCgroupScript(CGROUP)}
   exec setsid unshare --mount --propagation slave sh -c '
     mount --rbind / /hostroot
     echo $$ >${PID_FILE}

@@ -4,10 +4,10 @@ import { RUNC_WRAPPER, tolerantRunc } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { ensureContainerd2, type Tools } from "./tools.ts";
 
-export type ContainerdVersion = "1.6" | "2.1" | "2.3";
+export type ContainerdVersion = "1.6" | "2.1" | "2.3" | "2.4";
 export type RuntimeVersion = ContainerdVersion | "crio";
 
-const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4" } as const;
+const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4", "2.4": "2.4.2" } as const;
 
 /** The part of the configuration that has the runtimes. */
 const CRI_PLUGIN: Readonly<Record<ContainerdVersion, string>> = {
@@ -45,7 +45,7 @@ export async function containerdSetup(
   };
 }
 
-async function containerd2Dir(version: "2.1" | "2.3"): Promise<string> {
+async function containerd2Dir(version: keyof typeof RELEASES): Promise<string> {
   const containerd2 = await ensureContainerd2(RELEASES[version]);
   if (!containerd2.available) throw new Error(`no node with containerd ${version}: ${containerd2.reason}`);
   return containerd2.binDir;

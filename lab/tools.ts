@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cached } from "./cache.ts";
-import { runOrThrow } from "./command.ts";
+import { type CommandOptions, runOrThrow } from "./command.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
 
 /** The programs of a node. Unpacked into the lab's cache; nothing is installed on the machine. */
@@ -37,7 +37,7 @@ export interface Multus {
   readonly shim: string;
 }
 
-export type Containerd2Release = "2.1.6" | "2.3.4";
+export type Containerd2Release = "2.1.6" | "2.3.4" | "2.4.2";
 
 /** 4.2.3 as the first reporter runs it; 4.3.0 is the newest release that still has the delete deadlock (class B3/B4). */
 export type MultusVersion = "4.2.3" | "4.3.0";
@@ -86,8 +86,14 @@ export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Mu
   return { available: true, version, binary, daemon, shim };
 }
 
-interface GoBuildOptions {
+export interface GoBuildOptions {
   readonly tags?: readonly string[];
+  /** `module@version` in place of any other version, after the replace lines of the module's own go.mod. */
+  readonly replaced?: readonly string[];
+  /** Packages whose tests become programs: `<last part of the path>.test`. */
+  readonly tests?: readonly string[];
+  /** Changes source files of the module for this build: path in the module -> its changed text. */
+  readonly patches?: Readonly<Record<string, (source: string) => string>>;
   /** Builds what go does not, with the module's source. */
   readonly also?: (where: { readonly moduleDir: string; readonly dir: string }) => Promise<void>;
 }
@@ -98,7 +104,7 @@ export async function goBuild(
   module: string,
   version: string,
   packages: readonly string[],
-  { tags = [], also }: GoBuildOptions = {},
+  { tags = [], replaced, tests = [], patches, also }: GoBuildOptions = {},
 ): Promise<string | Unavailable> {
   const notHere = whyNoRealNode();
   if (notHere !== undefined) return { available: false, reason: notHere };
@@ -114,17 +120,67 @@ export async function goBuild(
       const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };
       const options = { cwd: source, env, timeoutMs: BUILD_MS };
       await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
+      if (replaced !== undefined) await replaceModules(go, `${module}@${version}`, replaced, options);
       await runOrThrow([go, "get", `${module}@${version}`], options);
+      if (patches !== undefined) await patchModule(go, module, patches, options);
+      const flags = ["-tags", tags.join(",")];
       const paths = packages.map((path) => `${module}/${path}`);
-      await runOrThrow([go, "build", "-tags", tags.join(","), "-o", `${dir}/`, ...paths], options);
-      const { stdout } = await runOrThrow([go, "list", "-m", "-f", "{{.Dir}}", module], options);
-      await also?.({ moduleDir: stdout.trim(), dir });
+      await runOrThrow([go, "build", ...flags, "-o", `${dir}/`, ...paths], options);
+      for (const path of tests)
+        await runOrThrow([go, "test", ...flags, "-c", "-o", `${dir}/`, `${module}/${path}`], options);
+      await also?.({ moduleDir: await moduleDir(go, module, options), dir });
       await rm(source, { recursive: true });
     });
   } catch (error) {
     return { available: false, reason: `${name} ${version} could not be built: ${(error as Error).message}` };
   }
 }
+
+/** go ignores the replace lines of a module that is required. */
+async function replaceModules(
+  go: string,
+  module: string,
+  replaced: readonly string[],
+  options: BuildOptions,
+): Promise<void> {
+  const { stdout } = await runOrThrow([go, "mod", "download", "-json", module], options);
+  const { GoMod } = JSON.parse(stdout) as { readonly GoMod: string };
+  const { stdout: parsed } = await runOrThrow([go, "mod", "edit", "-json", GoMod], options);
+  const { Replace } = JSON.parse(parsed) as { readonly Replace: readonly Replacement[] };
+  const own = Replace.map(({ Old, New }) => `${Old.Path}=${New.Path}@${New.Version}`);
+  const ours = replaced.map((path) => `${path.split("@")[0]}=${path}`);
+  await runOrThrow([go, "mod", "edit", ...[...own, ...ours].map((one) => `-replace=${one}`)], options);
+}
+
+interface Replacement {
+  readonly Old: { readonly Path: string };
+  readonly New: { readonly Path: string; readonly Version: string };
+}
+
+/** Builds from a changed copy. */
+async function patchModule(
+  go: string,
+  module: string,
+  patches: NonNullable<GoBuildOptions["patches"]>,
+  options: BuildOptions,
+): Promise<void> {
+  const copy = join(options.cwd, "patched");
+  await cp(await moduleDir(go, module, options), copy, { recursive: true });
+  for (const [path, change] of Object.entries(patches)) {
+    const before = await readFile(join(copy, path), "utf8");
+    const after = change(before);
+    if (after === before) throw new Error(`the patch of ${path} changes nothing`);
+    await writeFile(join(copy, path), after);
+  }
+  await runOrThrow([go, "mod", "edit", `-replace=${module}=./patched`], options);
+}
+
+async function moduleDir(go: string, module: string, options: BuildOptions): Promise<string> {
+  const { stdout } = await runOrThrow([go, "list", "-m", "-f", "{{.Dir}}", module], options);
+  return stdout.trim();
+}
+
+type BuildOptions = CommandOptions & { readonly cwd: string };
 
 export function findGo(): string | undefined {
   const dirs = [...(process.env["PATH"] ?? "").split(":"), "/usr/local/go/bin"];
