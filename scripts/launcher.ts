@@ -29,6 +29,16 @@ export async function launcherFor(architecture: Architecture): Promise<Buffer | 
   }
 }
 
+/** The C library that the launcher links statically; undefined where there is no compiler, and no launcher either. */
+export async function linkedMusl(): Promise<{ readonly version: string; readonly licenseText: string } | undefined> {
+  const zig = await compiler().catch(() => undefined);
+  if (zig === undefined) return undefined;
+  const musl = join(zig, "../../../lib/libc/musl");
+  const [, version] = /VERSION "([\d.]+)"/.exec(readFileSync(join(musl, "src/internal/version.h"), "utf8")) ?? [];
+  if (version === undefined) throw new Error(`${musl} does not say its version`);
+  return { version, licenseText: readFileSync(join(musl, "COPYRIGHT"), "utf8").trim() };
+}
+
 function compile(zig: string, architecture: Architecture, out: string): void {
   const flags = ["-static", "-Os", "-s", "-Wall", "-Wextra", "-Werror"];
   const cache = join(zig, "../../../cache");

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { linkedMusl } from "../launcher.ts";
 
 /** A package that is part of the executable. */
 export interface BundledPackage {
@@ -8,9 +9,11 @@ export interface BundledPackage {
   readonly version: string;
   readonly license: string;
   readonly licenseText: string;
+  /** Where it comes from, as in an SBOM. */
+  readonly purl: string;
 }
 
-/** Found through the imports of the program and of its status page, not in package.json. */
+/** Found through the imports of the program and of its status page, not in package.json; and what the launcher links. */
 export async function bundledPackages(): Promise<readonly BundledPackage[]> {
   const { metafile } = await build({
     entryPoints: ["src/main.ts", "src/agent/page/main.tsx"],
@@ -26,9 +29,15 @@ export async function bundledPackages(): Promise<readonly BundledPackage[]> {
     logLevel: "error",
   });
   const filesOf = Map.groupBy(Object.keys(metafile.inputs), packageOf);
-  return [...filesOf]
-    .flatMap(([name, files]) => (name === undefined ? [] : [describe(name, files)]))
-    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  const imported = [...filesOf].flatMap(([name, files]) => (name === undefined ? [] : [describe(name, files)]));
+  return [...imported, ...(await linkedByLauncher())].toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+async function linkedByLauncher(): Promise<readonly BundledPackage[]> {
+  const musl = await linkedMusl();
+  return musl === undefined
+    ? []
+    : [{ name: "musl", license: "MIT", purl: `pkg:generic/musl@${musl.version}`, ...musl }];
 }
 
 function packageOf(path: string): string | undefined {
@@ -46,7 +55,8 @@ function describe(name: string, files: readonly string[]): BundledPackage {
   const licenseText = file === undefined ? textWithoutFile(license, files) : readFileSync(join(dir, file), "utf8");
   if (licenseText === "")
     throw new Error(`${name} (${license}) brings no text of its licence: find it and add it here`);
-  return { name, version: manifest.version, license, licenseText: licenseText.trim() };
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${manifest.version}`;
+  return { name, version: manifest.version, license, licenseText: licenseText.trim(), purl };
 }
 
 /** Some packages name the Apache License and leave its text out, and have other licences at the head of their files. */

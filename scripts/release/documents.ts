@@ -10,9 +10,7 @@ export function billOfMaterials(version: string, engine: string, packages: reado
     licenses: [/[ ()]/.test(license) ? { expression: license } : { license: { id: license } }],
     purl,
   });
-  const libraries = packages.map(({ name, version: of, license }) => {
-    return component(name, of, license, `pkg:npm/${name.replace("@", "%40")}@${of}`);
-  });
+  const libraries = packages.map(({ name, version: of, license, purl }) => component(name, of, license, purl));
   const root = `pkg:generic/unghost@${version}`;
   const components = [component("bun", engine, "MIT", `pkg:npm/bun@${engine}`), ...libraries];
   const bom = {
@@ -32,9 +30,7 @@ export function thirdPartyLicences(engine: string, packages: readonly BundledPac
 
 The engine is bun ${engine} (MIT). It links JavaScriptCore and WebKit's WTF (LGPL-2.0 and BSD) and other libraries statically;
 https://bun.com/docs/project/license lists them with their licences and says how to relink the engine. The program can be built
-with a relinked engine: see scripts/executable.ts in unghost's source.
-
-The launcher of the CNI guard links musl (MIT, copyright Rich Felker and others; https://musl.libc.org) statically.`;
+with a relinked engine: see scripts/executable.ts in unghost's source. The launcher of the CNI guard links musl statically.`;
   const parts = packages.map(({ name, version, license, licenseText }) => {
     return `${name} ${version} (${license})\n\n${licenseText}`;
   });
