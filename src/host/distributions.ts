@@ -67,6 +67,8 @@ export interface RuntimeUnit {
 export const CNI_GUARD_BIN_DIR = "/opt/unghost/cni/bin";
 /** The directories of the real plugins, one a line, where the runtime may name the guard's alone. */
 export const CNI_GUARD_PLUGIN_DIRS = "/opt/unghost/cni/plugin-dirs";
+/** Its records and its queue. */
+export const CNI_GUARD_STATE_DIR = "/var/lib/unghost/cni";
 
 /** The default directories of network configurations and plugins. */
 const STANDARD_CNI = { cniConfDir: "/etc/cni/net.d", cniBinDirs: ["/opt/cni/bin"] } as const;

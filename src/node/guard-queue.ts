@@ -1,9 +1,10 @@
+import { CNI_GUARD_STATE_DIR } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, printable, stringIn } from "../host/text.ts";
 import type { GuardQueue } from "./types/cni.ts";
 
-const QUEUE_DIR = "/var/lib/unghost/cni/queue";
+const QUEUE_DIR = `${CNI_GUARD_STATE_DIR}/queue`;
 
 /** The DELs that the CNI guard has still to repeat; undefined if there are none, or no guard. */
 export function readGuardQueue(root: string): GuardQueue | undefined {
@@ -11,10 +12,11 @@ export function readGuardQueue(root: string): GuardQueue | undefined {
   const waiting = entriesIn(dir).filter(({ name, kind }) => kind === "file" && !name.startsWith("."));
   const [oldest] = waiting
     .flatMap(({ name }) => {
-      const changed = statsOf(`${dir}/${name}`)?.mtime;
+      const changed = statsOf(`${dir}/${name}`)?.mtime.getTime();
       const [sandboxId = "", interfaceName = "", plugin = ""] = name.split("@").map(printable);
       const queued = parseJson(fileText(`${dir}/${name}`));
-      const since = new Date(stringIn(queued, "queuedAt") ?? changed ?? Number.NaN);
+      const queuedAt = Date.parse(stringIn(queued, "queuedAt") ?? "");
+      const since = new Date(Number.isNaN(queuedAt) ? (changed ?? Number.NaN) : queuedAt);
       const words = printable(stringIn(queued, "words") ?? "");
       return Number.isNaN(since.getTime()) ? [] : [{ sandboxId, interface: interfaceName, plugin, since, words }];
     })
