@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { planSearchPath, type RunningRuntime } from "../../src/guard/install/search-path.ts";
+import { byHandOn, planSearchPath, type RunningRuntime } from "../../src/guard/install/search-path.ts";
 import { editToml } from "../../src/guard/install/toml-edit.ts";
 import { parseToml } from "../../src/host/toml.ts";
 
@@ -117,11 +117,30 @@ describe("the runtime's search path", () => {
         "/var/lib/rancher/k3s/agent/etc/containerd/config.toml": `version = 3\nimports = ["/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.d/*.toml"]\n[${V3}.cni]\nbin_dir = "/x"\n`,
       },
     ],
-    ["the containerd of another distribution", running("2.1.5", { socket: "/run/k0s/containerd.sock" }), {}],
+    ["the containerd of k0s", running("2.1.5", { socket: "/run/k0s/containerd.sock" }), {}],
+    ["the containerd of MicroK8s", running("1.7.28", { socket: "/var/snap/microk8s/common/run/containerd.sock" }), {}],
+    ["a containerd of its own", running("2.1.5", { socket: "/run/own/containerd.sock" }), {}],
     ["a configuration that does not parse", running("2.1.5"), { [CONFIG]: "version = \n" }],
     ["an inline table", running("1.7.0"), { [CONFIG]: `version = 2\n[${V2}]\ncni = { bin_dir = "/x" }\n` }],
-  ])("refuses %s, and says what to do by hand", (_, runtime, files) => {
-    expect(plan(runtime, files)).toMatchObject({ kind: "refused", next: expect.stringContaining(OURS) });
+  ])("leaves %s to the operator, and says what to do", (_, runtime, files) => {
+    expect(plan(runtime, files)).toMatchObject({ kind: "by-hand", next: expect.stringContaining(OURS) });
+  });
+
+  test.each([
+    ["/run/k0s/containerd.sock", "2.1.5", "first", /bin_dirs = .*\/etc\/k0s\/containerd\.d/],
+    ["/var/snap/microk8s/common/run/containerd.sock", "1.7.28", "only", /bin_dir = .*containerd-template\.toml/],
+  ])("names the place of %s", (socket, version, mode, next) => {
+    expect(plan(running(version, { socket }), {})).toMatchObject({ mode, next: expect.stringMatching(next) });
+  });
+
+  test("on Talos the operator gets the fragment that its machine configuration takes", () => {
+    const planned = plan(running("2.1.5"), {});
+    const byHand = planned.kind === "edit" ? byHandOn("talos", planned) : planned;
+
+    expect(byHand).toMatchObject({ kind: "by-hand", mode: "first" });
+    expect(byHand.kind === "by-hand" && byHand.next).toBe(
+      `Add to it, as /etc/cri/conf.d/20-customization.part:\n[${V3}.cni]\nbin_dirs = ["${OURS}","/opt/cni/bin"]\n`,
+    );
   });
 });
 

@@ -1,12 +1,14 @@
 import { basename } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, systemdRuns } from "../../boot/install/apply.ts";
 import { detect, hostFiles } from "../../boot/install/detect.ts";
 import { GUARD_BIN_DIR, GUARD_STATE_DIR } from "../../guard/home.ts";
 import { configFiles, installGuard } from "../../guard/install/install.ts";
-import { planSearchPath, type RunningRuntime, type SearchPathPlan } from "../../guard/install/search-path.ts";
+import { byHandOn, planSearchPath, type RunningRuntime, type SearchPathPlan } from "../../guard/install/search-path.ts";
 import { type GuardStatus, guardStatus } from "../../guard/install/status.ts";
 import { removeGuard, restoreConfig } from "../../guard/install/uninstall.ts";
 import { replayQueue } from "../../guard/replay.ts";
+import { pollUntil } from "../../host/poll.ts";
 import { describeError } from "../../host/source.ts";
 import { configuredBinDirs } from "../../node/containerd-config.ts";
 import { fetchRuntimeInfo } from "../../node/cri-facts.ts";
@@ -87,6 +89,9 @@ async function runningRuntime(settings: NodeSettings, { env }: Io): Promise<Runt
   }
 }
 
+/** A runtime with many pods takes its time to answer after a start. */
+const RESTARTED_MS = 60_000;
+
 function noRuntime({ settings, io }: Call): ExitCode {
   const { hostRoot } = settings;
   io.stderr(
@@ -103,19 +108,9 @@ async function install(call: Call): Promise<ExitCode> {
     return ExitCode.refused;
   }
   if (runtime === undefined) return noRuntime(call);
-  const plan = planSearchPath(runtime, configFiles(settings.hostRoot));
-  if (plan.kind === "refused") {
-    io.stderr(`${plan.message} ${plan.next}\n`);
-    return ExitCode.refused;
-  }
-  // Such as Talos, whose files come from its machine configuration.
-  const found = detect(hostFiles(settings.hostRoot));
-  const manager = found.kind === "found" ? found.host.manager : "systemd";
-  if (plan.kind === "edit" && (manager === "talos" || manager === "nixos")) {
-    io.stderr(`On ${manager} files come from its configuration. Add to it, as ${plan.path}:\n${plan.after}`);
-    return ExitCode.refused;
-  }
-  const [conflict] = plan.mode === "first" ? await conflicts(settings.hostRoot, runtime, plan.path) : [];
+  const plan = planOf(runtime, settings.hostRoot);
+  const [conflict] =
+    plan.kind !== "by-hand" && plan.mode === "first" ? await conflicts(settings.hostRoot, runtime, plan.path) : [];
   if (conflict !== undefined) {
     io.stderr(
       `${conflict} sets bin_dir, and containerd does not start when it finds bin_dirs beside it. Take it out there, then run this again.\n`,
@@ -129,8 +124,20 @@ async function install(call: Call): Promise<ExitCode> {
     launcher: Buffer.from(launcher, "base64"),
     program: process.execPath,
   });
+  if (plan.kind === "by-hand") return ExitCode.findings;
   io.stdout("The CNI guard is installed.\n");
   return await takeEffect(call, isInEffect(runtime));
+}
+
+/** What the operator has done by hand is done. */
+function planOf(runtime: Runtime, hostRoot: string): SearchPathPlan {
+  const planned = planSearchPath(runtime, configFiles(hostRoot));
+  const found = detect(hostFiles(hostRoot));
+  const manager = found.kind === "found" ? found.host.manager : "systemd";
+  const isManaged = planned.kind === "edit" && (manager === "talos" || manager === "nixos");
+  const plan = isManaged ? byHandOn(manager, planned) : planned;
+  if (plan.kind !== "by-hand" || !isInEffect(runtime)) return plan;
+  return { kind: "done", mode: plan.mode, path: "The configuration of the runtime" };
 }
 
 /** Other files of containerd's configuration with the key that excludes ours. */
@@ -156,7 +163,9 @@ function isInEffect({ binDirs: [first] }: Runtime): boolean {
   return first?.replace(/\/+$/, "") === GUARD_BIN_DIR;
 }
 
-function describePlan({ name, version }: Runtime, plan: Exclude<SearchPathPlan, { kind: "refused" }>): string {
+function describePlan({ name, version }: Runtime, plan: SearchPathPlan): string {
+  if (plan.kind === "by-hand")
+    return `${name} ${version}: ${GUARD_BIN_DIR} is made ready, and the rest is to be done by hand.\n${plan.message} ${plan.next.trimEnd()}\n`;
   const only =
     "This runtime has room for one plugin directory. The guard's directory gets an entry for every plugin, and the agent adds those that are installed later: without the agent, run `unghost cni install` again after each installation of a network add-on, or its pods do not start.\n";
   const change =
@@ -259,7 +268,11 @@ async function uninstall(call: Call): Promise<ExitCode> {
   if (restored.kind === "restored") io.stdout(`${restored.path} is as it was before.\n`);
   const restarted = restored.kind === "restored" ? await takeEffect(call, false) : ExitCode.ok;
   if (restarted !== ExitCode.ok) return restarted;
-  const now = await runningRuntime(settings, io);
+  const answers = (): Promise<Runtime | undefined> => runningRuntime(settings, io);
+  const now =
+    flags.restart === true
+      ? await pollUntil(answers, { everyMs: 500, timeoutMs: RESTARTED_MS, sleep })
+      : await answers();
   const others = now?.binDirs.filter((dir) => dir.replace(/\/+$/, "") !== GUARD_BIN_DIR) ?? [];
   if (others.length === 0) {
     io.stderr(

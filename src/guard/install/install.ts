@@ -2,6 +2,7 @@ import { chmodSync, copyFileSync, mkdirSync, renameSync, writeFileSync } from "n
 import { dirname } from "node:path";
 import { resolveOnHost } from "../../host/paths.ts";
 import { fileText, readRegularFile, statsOf } from "../../host/safe-fs.ts";
+import { provePath } from "../../host/trusted-path.ts";
 import {
   GUARD_BIN_DIR,
   GUARD_HOME,
@@ -37,30 +38,35 @@ export function configFiles(root: string): ConfigFiles {
  * First the directory and then the configuration that names it: a runtime that starts in between finds its plugins.
  * What was there before is in the receipt.
  */
-export function installGuard(
-  root: string,
-  runtime: RunningRuntime,
-  plan: Exclude<SearchPathPlan, { kind: "refused" }>,
-  parts: GuardParts,
-): void {
+export function installGuard(root: string, runtime: RunningRuntime, plan: SearchPathPlan, parts: GuardParts): void {
   for (const dir of [GUARD_HOME, GUARD_BIN_DIR]) mkdirSync(place(root, dir), { recursive: true, mode: 0o755 });
   // unghost keeps its own state in the directory above, which only root may read.
   mkdirSync(place(root, dirname(GUARD_STATE_DIR)), { recursive: true, mode: 0o700 });
   for (const dir of ["", ...GUARD_STATE_DIRECTORIES])
     mkdirSync(place(root, `${GUARD_STATE_DIR}/${dir}`), { recursive: true, mode: 0o700 });
+  for (const dir of [GUARD_BIN_DIR, ...["", ...GUARD_STATE_DIRECTORIES].map((name) => `${GUARD_STATE_DIR}/${name}`)])
+    requireOurs(root, dir);
   const pluginDirs = keepKnown(root, realDirs(runtime), plan.mode);
   writeWhole(root, PLUGIN_DIRS_FILE, `${pluginDirs.join("\n")}\n`, 0o644);
   replaceFile(root, GUARD_PROGRAM, (draft) => copyFileSync(parts.program, draft), 0o755);
   replaceFile(root, GUARD_LAUNCHER, (draft) => writeFileSync(draft, parts.launcher), 0o755);
   updateEntries(root, entriesFor(root, pluginDirs, plan.mode), plan.mode);
   const earlier = readReceipt(root);
-  if (plan.kind === "done") {
+  if (plan.kind !== "edit") {
     writeReceipt(root, { version: 1, mode: plan.mode, edit: earlier?.edit });
     return;
   }
   writeReceipt(root, { version: 1, mode: plan.mode, edit: editOf(plan, earlier) });
   mkdirSync(place(root, dirname(plan.path)), { recursive: true, mode: 0o755 });
   writeWhole(root, plan.path, plan.after);
+}
+
+/** The runtime executes what is in them as root, and so does the guard. */
+function requireOurs(root: string, path: string): void {
+  const trust = provePath(root, path);
+  if (trust.kind === "refused") throw new Error(`${trust.detail}. ${trust.next}`);
+  if (statsOf(resolveOnHost(root, path, "keep"))?.isSymbolicLink() === true)
+    throw new Error(`${path} is a link. Remove it`);
 }
 
 /** Where ours is the only directory the runtime does not report the others any more. */

@@ -34,7 +34,8 @@ export type SearchPathPlan =
       readonly after: string;
     }
   | { readonly kind: "done"; readonly mode: SearchPathMode; readonly path: string }
-  | { readonly kind: "refused"; readonly message: string; readonly next: string };
+  /** The directory is installed, and the operator names it to the runtime. */
+  | { readonly kind: "by-hand"; readonly mode: SearchPathMode; readonly message: string; readonly next: string };
 
 const DROP_IN = "zz-unghost-cni.toml";
 const CRIO_DROP_IN = `${CRIO_CONFIG.dropIns}/99-unghost-cni.conf`;
@@ -61,7 +62,7 @@ export function planSearchPath(runtime: RunningRuntime, files: ConfigFiles): Sea
     if (runtime.socket.includes(socket) && files.read(`${dir}/config.toml`) !== undefined)
       return planGenerated(name, dir, dirs, hasBinDirs, files);
   }
-  if (!PLAIN_SOCKETS.has(runtime.socket)) return unknownLayout(runtime, hasBinDirs ? dirs : [GUARD_BIN_DIR]);
+  if (!PLAIN_SOCKETS.has(runtime.socket)) return otherLayout(runtime, hasBinDirs, dirs);
   return hasBinDirs ? planBinDirs(dirs, files) : planBinDir(files);
 }
 
@@ -92,9 +93,10 @@ function planGenerated(
   if (hasBinDirs && imports.includes(`${dropIns}/*.toml`) && !namesBinDir(generated, V3_TABLE))
     return dropIn(`${dropIns}/${DROP_IN}`, containerdDropIn(dirs), files);
   return {
-    kind: "refused",
+    kind: "by-hand",
+    mode: hasBinDirs ? "first" : "only",
     message: `This ${name} writes a configuration of containerd that has no directory for drop-ins with bin_dirs.`,
-    next: `Upgrade ${name}, or set the directories in its config.toml.tmpl to ${JSON.stringify(dirs)} by hand.`,
+    next: `Upgrade ${name}, or set ${keyFor(hasBinDirs, dirs)} in its config.toml.tmpl by hand.`,
   };
 }
 
@@ -146,12 +148,35 @@ function edited(mode: SearchPathMode, before: string | undefined, after: string)
   return before === after ? { kind: "done", mode, path } : { kind: "edit", mode, path, before, after };
 }
 
-function unknownLayout({ socket }: RunningRuntime, dirs: readonly string[]): SearchPathPlan {
+/** Where the operator of a distribution sets what its own containerd reads. */
+const OTHER_LAYOUTS: readonly (readonly [socket: string, place: string])[] = [
+  ["/run/k0s/", "a drop-in in /etc/k0s/containerd.d"],
+  ["/var/snap/microk8s/", "/var/snap/microk8s/current/args/containerd-template.toml"],
+];
+
+function otherLayout({ socket }: RunningRuntime, hasBinDirs: boolean, dirs: readonly string[]): SearchPathPlan {
+  const place = OTHER_LAYOUTS.find(([known]) => socket.startsWith(known))?.[1] ?? "its configuration";
   return {
-    kind: "refused",
+    kind: "by-hand",
+    mode: hasBinDirs ? "first" : "only",
     message: `The configuration of the containerd at ${socket} is not one that unghost edits.`,
-    next: `Set the plugin directories in the cni section of its CRI plugin to ${JSON.stringify(dirs)} by hand, by the means of the distribution.`,
+    next: `Set ${keyFor(hasBinDirs, dirs)} in the cni section of its CRI plugin by hand, in ${place}.`,
   };
+}
+
+function keyFor(hasBinDirs: boolean, dirs: readonly string[]): string {
+  return hasBinDirs ? `bin_dirs = ${JSON.stringify(dirs)}` : `bin_dir = ${JSON.stringify(GUARD_BIN_DIR)}`;
+}
+
+/** Files that come from the configuration of the operating system. */
+export function byHandOn(
+  manager: "talos" | "nixos",
+  { mode, path, after }: Extract<SearchPathPlan, { kind: "edit" }>,
+): SearchPathPlan {
+  const talos = { path: "/etc/cri/conf.d/20-customization.part", text: after.slice(after.indexOf("[")) };
+  const { path: file, text } = manager === "talos" ? talos : { path, text: after };
+  const message = `On ${manager} files come from its configuration.`;
+  return { kind: "by-hand", mode, message, next: `Add to it, as ${file}:\n${text}` };
 }
 
 function cannotEdit(
@@ -159,9 +184,11 @@ function cannotEdit(
   dirs: readonly string[],
   key: string,
 ): SearchPathPlan {
+  const hasBinDirs = key === "bin_dirs";
   return {
-    kind: "refused",
+    kind: "by-hand",
+    mode: hasBinDirs ? "first" : "only",
     message: `${CONTAINERD_CONFIG} was not changed: ${problem}.`,
-    next: `Set ${key} in the cni section of the CRI plugin to ${JSON.stringify(key === "bin_dir" ? dirs[0] : dirs)} by hand.`,
+    next: `Set ${keyFor(hasBinDirs, dirs)} in the cni section of the CRI plugin by hand.`,
   };
 }
