@@ -1,6 +1,8 @@
 import { handedOver, handleFailedDel } from "../guard/del-call.ts";
+import { GUARD_STATE_DIRECTORIES } from "../guard/home.ts";
 import { keepGuard } from "../guard/keep.ts";
 import { replayQueue } from "../guard/replay.ts";
+import { distrustOf } from "../guard/state-files.ts";
 
 /** The one exit code that makes a failed DEL succeed: src/guard/launcher/decide.c has the same. */
 const ABSORBED = 42;
@@ -13,6 +15,11 @@ export async function runCniCall([
   path = "",
   how = "",
 ]: readonly string[]): Promise<number> {
+  const distrust = distrustOf(stateDir, GUARD_STATE_DIRECTORIES);
+  if (distrust !== undefined) {
+    process.stderr.write(`unghost CNI guard: its state is not used: ${distrust}\n`);
+    return 1;
+  }
   if (what === "replay") {
     await replayQueue(stateDir, plugin === "" ? undefined : plugin);
     return 0;

@@ -1,5 +1,5 @@
 import type { Stats } from "node:fs";
-import { CNI_CONF_DIRS } from "../host/distributions.ts";
+import { CNI_CONF_DIRS, CNI_GUARD_STATE_DIR } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, stringIn } from "../host/text.ts";
@@ -96,7 +96,8 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
       readAtMs = now;
     }
     const multus = multusDir === undefined ? [] : [{ path: multusDir, depth: 1 }];
-    return [{ path: cniCacheDir, depth: CACHE_DEPTH }, ...multus, ...configured].map(({ path, depth }) => ({
+    const guard = { path: `${CNI_GUARD_STATE_DIR}/attachments`, depth: 0 };
+    return [{ path: cniCacheDir, depth: CACHE_DEPTH }, guard, ...multus, ...configured].map(({ path, depth }) => ({
       path: resolveOnHost(hostRoot, path, "keep"),
       depth,
     }));

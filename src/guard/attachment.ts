@@ -4,6 +4,8 @@ import { readRegularFile } from "../host/safe-fs.ts";
 export interface Attachment {
   /** `started`: the ADD was killed, or is running. */
   readonly phase: "started" | "completed" | "failed";
+  /** The boot in which it ran. */
+  readonly boot: string;
   /** The plugin that ran. */
   readonly path: string;
   /** The variables of CNI, and PATH. */
@@ -66,5 +68,6 @@ function attachmentOf(
   const phase = PHASES.find((known) => known === lines.get("phase"));
   const config = parts.get("config");
   if (lines.get("attachment") !== "1" || phase === undefined || config === undefined) return undefined;
-  return { phase, path: lines.get("plugin") ?? "", environment, config, result: parts.get("result") };
+  const [boot = "", path = ""] = [lines.get("boot"), lines.get("plugin")];
+  return { phase, boot, path, environment, config, result: parts.get("result") };
 }

@@ -7,6 +7,8 @@ export interface FailedDel {
   readonly record: AttachmentRead;
   /** Whether the runtime or multus keeps a result of this network for the container, which is written after ADD. */
   readonly hasRuntimeResult: boolean;
+  /** The plugin has done this DEL before. */
+  readonly isReleased: boolean;
   /** Failures of this DEL in this boot, with this one. */
   readonly failures: number;
   readonly secondsSinceFirst: number;
@@ -27,6 +29,7 @@ export type Decision = { readonly do: "succeed" | "queue" | "pass-on"; readonly 
 export type DecisionCode =
   | "done-with-recorded-config"
   | "state-gone"
+  | "released-before"
   | "queued-before"
   | "add-never-completed"
   | "add-never-completed-queue-full"
@@ -47,6 +50,7 @@ export function decide(del: FailedDel): Decision {
   if (del.retry === "succeeded") return { do: "succeed", code: "done-with-recorded-config" };
   const { kind } = del.retry ?? del.failure;
   if (kind === "state-gone") return { do: "succeed", code: "state-gone" };
+  if (del.isReleased) return { do: "succeed", code: "released-before" };
   if (del.isQueued) return { do: "queue", code: "queued-before" };
   if (!hasCompleted(del)) return { do: "queue", code: "add-never-completed" };
   if (kind === "other") {

@@ -11,7 +11,7 @@ import { classifyFailure, type PluginEnd } from "./plugin-failure.ts";
 import { enqueue } from "./queue.ts";
 import { runPlugin } from "./run-plugin.ts";
 import { hasRuntimeResult } from "./runtime-result.ts";
-import { type AttachmentKey, fileNameOf, momentNow, removeFile } from "./state-files.ts";
+import { type AttachmentKey, fileNameOf, isReleased, markReleased, momentNow } from "./state-files.ts";
 
 /** Open files that the launcher hands over: src/guard/launcher/decide.c has the same numbers. */
 const HANDED_OVER = { config: "/proc/self/fd/3", stdout: "/proc/self/fd/4", stderr: "/proc/self/fd/5" } as const;
@@ -63,6 +63,7 @@ export async function handleFailedDel(call: DelCall): Promise<Decision> {
     hasRuntimeResult: hasRuntimeResult(call.root, networkOf(config), key.container, key.interface),
     failures: failures.count,
     secondsSinceFirst: secondsFailing(failures, now),
+    isReleased: isReleased(stateDir, key),
     isQueued: statsOf(join(stateDir, "queue", fileNameOf(key))) !== undefined,
   };
   const recorded = record.kind === "read" ? recordedConfig(record.attachment, config) : undefined;
@@ -70,7 +71,7 @@ export async function handleFailedDel(call: DelCall): Promise<Decision> {
   const del: FailedDel = retry === undefined ? known : { ...known, retry };
   const decided = decide(del);
   const decision = decided.do === "queue" ? queueIt(call, key, decided, del, recorded) : decided;
-  if (decision.do === "succeed") removeFile(join(stateDir, "attachments", fileNameOf(key)));
+  if (decision.do === "succeed" && decision.code !== "add-never-completed-queue-full") markReleased(stateDir, key);
   if (decision.do !== "pass-on") forgetFailures(stateDir, key);
   logDecision(stateDir, {
     ...key,

@@ -6,7 +6,7 @@ import { forgetFailures } from "./failures.ts";
 import { logDecision, podOfArgs } from "./log.ts";
 import { dequeue, netnsForReplay, noteAttempt, type QueueEntry, readQueue } from "./queue.ts";
 import { findPlugin, runPlugin } from "./run-plugin.ts";
-import { type AttachmentKey, fileNameOf, momentNow, removeFile, secondsBetween } from "./state-files.ts";
+import { type AttachmentKey, markReleased, momentNow, secondsBetween } from "./state-files.ts";
 
 const TIMEOUT_MS = 60_000;
 const LOCK_MS = 5000;
@@ -83,11 +83,10 @@ async function replay(stateDir: string, { key, del }: Queued): Promise<"done" | 
   return isAway ? "away" : "failed";
 }
 
-/** The attachment goes last: without it, a DEL that comes in between would be one of an ADD that never completed. */
 function finish(stateDir: string, key: AttachmentKey): void {
   dequeue(stateDir, key);
   forgetFailures(stateDir, key);
-  removeFile(join(stateDir, "attachments", fileNameOf(key)));
+  markReleased(stateDir, key);
 }
 
 function isDue({ del }: Queued, isAnswering: boolean): boolean {

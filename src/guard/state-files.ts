@@ -1,8 +1,9 @@
-import { closeSync, constants, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fsyncSync, lstatSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { procText } from "../host/proc.ts";
-import { entriesIn } from "../host/safe-fs.ts";
-import { errorCode } from "../host/source.ts";
+import { entriesIn, statsOf } from "../host/safe-fs.ts";
+import { describeError, errorCode } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
 
 /** One attachment of one plugin: what a DEL is about. All three are plain names, or the launcher keeps no state. */
 export interface AttachmentKey {
@@ -27,6 +28,16 @@ export function keysIn(directory: string): readonly AttachmentKey[] {
     const key = kind === "file" ? keyOfFileName(name) : undefined;
     return key === undefined ? [] : [key];
   });
+}
+
+/** Why the state is not used: others could have written it, and the paths of programs that are run are in it. */
+export function distrustOf(stateDir: string, directories: readonly string[]): string | undefined {
+  for (const path of [stateDir, ...directories.map((name) => join(stateDir, name))]) {
+    const trust = provePath("/", path);
+    if (trust.kind === "refused") return `${trust.detail}. ${trust.next}`;
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) return `${path} is a link. Remove it.`;
+  }
+  return undefined;
 }
 
 /** Whole and durable, or an exception: a queued DEL is a promise to the runtime. */
@@ -57,6 +68,23 @@ export function removeFile(path: string): void {
   } catch (error) {
     if (errorCode(error) !== "ENOENT") throw error;
   }
+}
+
+/**
+ * The plugin has done the DEL of this attachment. The attachment goes after the mark: without both, a DEL that comes in
+ * between would be one of an ADD that never completed.
+ */
+export function markReleased(stateDir: string, key: AttachmentKey): void {
+  try {
+    writeFileSync(join(stateDir, "released", fileNameOf(key)), "", { mode: 0o600 });
+  } catch (error) {
+    process.stderr.write(`unghost CNI guard: a released attachment could not be marked: ${describeError(error)}\n`);
+  }
+  removeFile(join(stateDir, "attachments", fileNameOf(key)));
+}
+
+export function isReleased(stateDir: string, key: AttachmentKey): boolean {
+  return statsOf(join(stateDir, "released", fileNameOf(key))) !== undefined;
 }
 
 /** The time that no clock step changes, and the boot that it counts from. */

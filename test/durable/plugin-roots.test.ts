@@ -57,13 +57,16 @@ describe("pluginRoots", () => {
     return roots().map(({ path }) => path.slice(hostRoot.length));
   }
 
+  /** Wherever the configurations point. */
+  const ALWAYS = ["/var/lib/cni", "/var/lib/unghost/cni/attachments"];
+
   test("reads the configurations at the default paths, and at the runtime's", () => {
-    expect(rootsOn(hostWith("etc/cni/net.d", 0o644))).toEqual(["/var/lib/cni", "/srv/ips"]);
-    expect(rootsOn(hostWith("opt/my/net.d", 0o644))).toEqual(["/var/lib/cni"]);
-    expect(rootsOn(hostWith("opt/my/net.d", 0o644), "/opt/my/net.d")).toEqual(["/var/lib/cni", "/srv/ips"]);
+    expect(rootsOn(hostWith("etc/cni/net.d", 0o644))).toEqual([...ALWAYS, "/srv/ips"]);
+    expect(rootsOn(hostWith("opt/my/net.d", 0o644))).toEqual(ALWAYS);
+    expect(rootsOn(hostWith("opt/my/net.d", 0o644), "/opt/my/net.d")).toEqual([...ALWAYS, "/srv/ips"]);
   });
 
   test("ignores a configuration that other users can write", () => {
-    expect(rootsOn(hostWith("etc/cni/net.d", 0o666))).toEqual(["/var/lib/cni"]);
+    expect(rootsOn(hostWith("etc/cni/net.d", 0o666))).toEqual(ALWAYS);
   });
 });

@@ -26,6 +26,7 @@ const RECORD = [
 test("reads what the launcher records, whatever bytes are in it", () => {
   expect(parseAttachment(Buffer.from(RECORD))).toEqual({
     phase: "completed",
+    boot: "b",
     path: "/opt/cni/bin/bridge",
     environment: { CNI_ARGS: "A=b\nC=d" },
     config: CONFIG,
@@ -49,7 +50,7 @@ test("missing, unreadable and damaged are three answers", () => {
 });
 
 function attached(phase: "completed" | "failed", result: string) {
-  return { phase, path: "", environment: {}, config: CONFIG, result };
+  return { phase, boot: "", path: "", environment: {}, config: CONFIG, result };
 }
 
 test("a DEL that lacks what ADD was given gets it, with the result of ADD", () => {

@@ -5,7 +5,7 @@ import { decide, type FailedDel, PASSED_ON_SECONDS, PASSED_ON_TIMES } from "../.
 function recorded(phase: Attachment["phase"]): AttachmentRead {
   return {
     kind: "read",
-    attachment: { phase, path: "/opt/cni/bin/bridge", environment: {}, config: "{}", result: undefined },
+    attachment: { phase, boot: "", path: "/opt/cni/bin/bridge", environment: {}, config: "{}", result: undefined },
   };
 }
 
@@ -16,6 +16,7 @@ function failedDel(changes: Partial<FailedDel>): FailedDel {
     hasRuntimeResult: true,
     failures: 1,
     secondsSinceFirst: 0,
+    isReleased: false,
     isQueued: false,
     ...changes,
   };
@@ -85,6 +86,11 @@ describe("a DEL that its plugin failed", () => {
       "is judged by the failure with what ADD was given",
       { retry: { kind: "state-gone", words: "Link not found" } },
       { do: "succeed", code: "state-gone" },
+    ],
+    [
+      "succeeds if the plugin has done it before, whatever it lacks now",
+      { isReleased: true, record: { kind: "missing" }, failure: away },
+      { do: "succeed", code: "released-before" },
     ],
     ["succeeds again while it waits in the queue", { isQueued: true }, { do: "queue", code: "queued-before" }],
   ])("%s", (_, changes, expected) => {

@@ -10,7 +10,7 @@ import { replayQueue } from "../../src/guard/replay.ts";
 function guarded() {
   const dir = mkdtempSync(join(tmpdir(), "unghost-guard-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
-  for (const name of ["attachments", "failures", "queue"]) mkdirSync(join(dir, name));
+  for (const name of ["attachments", "released", "failures", "queue"]) mkdirSync(join(dir, name));
   const plugin = join(dir, "fake");
   const script = `#!/bin/sh
 [ ! -e ${dir}/slow ] || sleep 1
@@ -47,6 +47,18 @@ test("a queued DEL is repeated when the plugin works again, and leaves nothing b
   expect(readQueue(dir)).toEqual([]);
   expect(readdirSync(join(dir, "failures"))).toEqual([]);
   expect(calls().at(-1)).toMatch(/^DEL (?:one|two) {2}\{"name":"net"\}$/);
+});
+
+test("a DEL that comes again after it was done is not queued", async () => {
+  const { dir, fails, works, del } = guarded();
+  fails("the configuration lacks something");
+  expect(await del("one")).toMatchObject({ do: "queue" });
+  works();
+  await replayQueue(dir, "fake");
+  fails("the configuration lacks something");
+
+  expect(await del("one")).toEqual({ do: "succeed", code: "released-before" });
+  expect(readQueue(dir)).toEqual([]);
 });
 
 test("a plugin that is away is asked once, and not for each of its DELs", async () => {

@@ -17,7 +17,7 @@
 #define SLOTS_WHILE_FAILING 2
 /* How long a failed DEL counts. */
 #define FAILING_S 30
-/* Then it runs in any case: a runtime that ignores the error of a roll-back would never send that DEL again. */
+/* How long a DEL waits for its turn. */
 #define TURN_MS 20000
 /* Of that, at most this long for ADDs that run: one that hangs must not stop every DEL. */
 #define ADDS_FIRST_MS 5000
@@ -81,13 +81,17 @@ static bool take_slot(int state, const struct call *call, int count) {
   return false;
 }
 
-void wait_for_turn(int state, const struct call *call) {
+/*
+ * False if the DEL is to be sent again later: its plugin still fails others, and the runtime, which has a completed ADD,
+ * retries. A roll-back runs in any case: a runtime that ignores its error would never send that DEL again.
+ */
+bool wait_for_turn(int state, const struct call *call) {
   long start = now_ms();
   for (;;) {
     bool failing = is_failing(state, call);
     bool adds_first = failing && now_ms() - start < ADDS_FIRST_MS && is_adding(state, call);
-    if (!adds_first && take_slot(state, call, failing ? SLOTS_WHILE_FAILING : SLOTS)) return;
-    if (now_ms() - start >= TURN_MS) return;
+    if (!adds_first && take_slot(state, call, failing ? SLOTS_WHILE_FAILING : SLOTS)) return true;
+    if (now_ms() - start >= TURN_MS) return !failing || !has_completed(state, call);
     poll(NULL, 0, POLL_MS);
   }
 }

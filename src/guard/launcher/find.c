@@ -23,8 +23,12 @@ static bool join(char *path, const char *dir, size_t dir_length, const char *nam
   return length > 0 && length < PATH_MAX;
 }
 
-/* What runs now, whatever links lead to it: a directory that has it under the plugin's name is ours. */
+/*
+ * What runs now, whatever links lead to it: a directory that has it under the plugin's name is ours. An upgrade may have
+ * replaced it since its start: then the new one counts. After an uninstallation there is none, and nothing to leave out.
+ */
 static bool stat_self(struct stat *self, char *home, const char *argv0) {
+  static const char DELETED[] = " (deleted)";
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   if (length > 0) {
@@ -32,7 +36,12 @@ static bool stat_self(struct stat *self, char *home, const char *argv0) {
   } else if (realpath(argv0, path) == NULL) {
     return false;
   }
-  if (stat(path, self) != 0) return false;
+  if (stat(path, self) != 0) {
+    size_t kept = strlen(path) - strlen(DELETED);
+    if (strlen(path) < strlen(DELETED) || strcmp(path + kept, DELETED) != 0) return false;
+    path[kept] = '\0';
+    if (stat(path, self) != 0) *self = (struct stat){0};
+  }
   char *end = strrchr(path, '/');
   if (end == NULL) return false;
   *end = '\0';

@@ -52,18 +52,21 @@ bool write_all(int to, const char *bytes, size_t count);
 long now_ms(void);
 _Noreturn void execute_plugin(const struct call *call);
 _Noreturn void end_like(const struct outcome *outcome);
+_Noreturn void ask_again(const char *reason);
 
 /* record.c: none of it may fail a call */
 int open_state(void);
 bool has_key(const struct call *call);
 void record_attachment(int state, const struct call *call, const char *phase, const struct outcome *outcome);
-void forget_attachment(int state, const struct call *call);
+void forget_earlier(int state, const struct call *call);
+void note_released(int state, const struct call *call);
 void unqueue(int state, const struct call *call);
 bool has_queued(int state, const struct call *call);
+bool has_completed(int state, const struct call *call);
 
 /* brake.c */
 void announce_add(int state, const struct call *call);
-void wait_for_turn(int state, const struct call *call);
+bool wait_for_turn(int state, const struct call *call);
 void note_failing(int state, const struct call *call);
 void note_working(int state, const struct call *call);
 

@@ -13,18 +13,20 @@ static bool has_succeeded(const struct outcome *outcome) {
   return !outcome->timed_out && WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == 0;
 }
 
-/* Reads the configuration into memory, because a plugin may have to run twice. */
+/* No network configuration comes near, and src/guard reads no more than a megabyte of a record. */
+#define MAX_CONFIG (512 * 1024)
+
+/* Reads the configuration into memory, because a plugin may have to run twice. False if it is not kept. */
 static bool read_input(struct call *call) {
   call->input = memfd_create("cni-config", MFD_CLOEXEC);
   if (call->input < 0) return false;
   copy_to(STDIN_FILENO, call->input);
-  lseek(call->input, 0, SEEK_SET);
-  return true;
+  return lseek(call->input, 0, SEEK_CUR) <= MAX_CONFIG;
 }
 
 static _Noreturn void add(struct call *call, int state) {
   struct outcome outcome;
-  unqueue(state, call);
+  forget_earlier(state, call);
   record_attachment(state, call, "started", NULL);
   announce_add(state, call);
   if (!run_plugin(call, -1, &outcome)) execute_plugin(call);
@@ -36,11 +38,11 @@ static _Noreturn void add(struct call *call, int state) {
 
 static _Noreturn void del(struct call *call, int state) {
   struct outcome outcome;
-  wait_for_turn(state, call);
+  if (!wait_for_turn(state, call)) ask_again("other DELs of the plugin fail and wait for it");
   if (!run_plugin(call, DEL_DEADLINE_MS, &outcome)) execute_plugin(call);
   if (has_succeeded(&outcome)) {
     note_working(state, call);
-    forget_attachment(state, call);
+    note_released(state, call);
     unqueue(state, call);
     if (has_queued(state, call)) start_replay(call);
     end_like(&outcome);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +12,31 @@
 #include "launcher.h"
 
 #define MAX_KEY 240
+#define MARKS_KEPT_S (24 * 3600)
+/* One call in this many removes old marks. */
+#define DROP_EVERY 32
+
+static const char *const DIRECTORIES[] = {"attachments", "released", "failures", "queue", "brake", "adds"};
+
+static bool is_ours_alone(const struct stat *about) {
+  return S_ISDIR(about->st_mode) && about->st_uid == geteuid() && (about->st_mode & 022) == 0;
+}
+
+/* None of them is a link, or a directory into which others may write. */
+static bool has_own_directories(int state) {
+  struct stat about;
+  for (size_t at = 0; at < sizeof DIRECTORIES / sizeof *DIRECTORIES; at++)
+    if (fstatat(state, DIRECTORIES[at], &about, AT_SYMLINK_NOFOLLOW) != 0 ? errno != ENOENT : !is_ours_alone(&about))
+      return false;
+  return true;
+}
 
 /* The state, if it is ours alone. Without it the launcher executes the plugin and does nothing else. */
 int open_state(void) {
   struct stat about;
   int state = open(STATE_DIR, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (state < 0) return -1;
-  if (fstat(state, &about) == 0 && about.st_uid == geteuid() && (about.st_mode & 022) == 0) return state;
+  if (fstat(state, &about) == 0 && is_ours_alone(&about) && has_own_directories(state)) return state;
   close(state);
   return -1;
 }
@@ -67,6 +86,8 @@ static bool write_part(int to, const char *name, int from) {
   return copied && dprintf(to, "\n") == 1;
 }
 
+#define HEAD "attachment 1\nphase "
+
 /*
  * Read by src/guard/attachment.ts. It is never synced here, in the caller's path: the keeper does that, and a lost
  * record is harmless. It is renamed into place, so that a reader finds all of it or none.
@@ -80,7 +101,7 @@ void record_attachment(int state, const struct call *call, const char *phase, co
   key_path(path, "attachments", call);
   int file = openat(state, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
-  dprintf(file, "attachment 1\nphase %s\ntime %ld\nplugin %s\n", phase, (long)time(NULL), call->real);
+  dprintf(file, HEAD "%s\ntime %ld\nplugin %s\n", phase, (long)time(NULL), call->real);
   write_boot_id(file);
   write_environment(file, call->environment);
   bool whole = write_part(file, "config", call->input);
@@ -90,18 +111,55 @@ void record_attachment(int state, const struct call *call, const char *phase, co
   if (!whole || renameat(state, draft, state, path) != 0) unlinkat(state, draft, 0);
 }
 
-void forget_attachment(int state, const struct call *call) {
-  char path[PATH_MAX];
+/* Whether the ADD is known to have completed. */
+bool has_completed(int state, const struct call *call) {
+  static const char COMPLETED[] = HEAD "completed\n";
+  char path[PATH_MAX], start[sizeof COMPLETED - 1];
   key_path(path, "attachments", call);
-  unlinkat(state, path, 0);
-  key_path(path, "failures", call);
+  int file = openat(state, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  ssize_t count = file < 0 ? 0 : read(file, start, sizeof start);
+  if (file >= 0) close(file);
+  return count == sizeof start && memcmp(start, COMPLETED, sizeof start) == 0;
+}
+
+static void remove_file(int state, const char *dir, const struct call *call) {
+  char path[PATH_MAX];
+  key_path(path, dir, call);
   unlinkat(state, path, 0);
 }
 
-void unqueue(int state, const struct call *call) {
+/* A new ADD of the same container. */
+void forget_earlier(int state, const struct call *call) {
+  remove_file(state, "released", call);
+  remove_file(state, "queue", call);
+}
+
+/* In place of the agent, which does it at intervals: src/guard/keep.ts. */
+static void drop_old_marks(int state) {
+  struct stat about;
+  int file = openat(state, "released", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *marks = file < 0 ? NULL : fdopendir(file);
+  if (marks == NULL) return;
+  for (struct dirent *entry; (entry = readdir(marks)) != NULL;)
+    if (fstatat(file, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode) &&
+        time(NULL) - about.st_mtime > MARKS_KEPT_S)
+      unlinkat(file, entry->d_name, 0);
+  closedir(marks);
+}
+
+/* Runtimes send a DEL again, and multus then has less of the configuration than the first time: the mark distinguishes it. */
+void note_released(int state, const struct call *call) {
   char path[PATH_MAX];
-  key_path(path, "queue", call);
-  unlinkat(state, path, 0);
+  key_path(path, "released", call);
+  int mark = openat(state, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (mark >= 0) close(mark);
+  remove_file(state, "attachments", call);
+  remove_file(state, "failures", call);
+  if (getpid() % DROP_EVERY == 0) drop_old_marks(state);
+}
+
+void unqueue(int state, const struct call *call) {
+  remove_file(state, "queue", call);
 }
 
 /* Whether a DEL of the same plugin waits: it answers again. */

@@ -22,7 +22,10 @@
 #define GRACE_MS 1000
 
 /* CNI's code for "try again later". */
-static const char TOO_LATE[] = "{\"code\":11,\"msg\":\"the plugin did not end in time, and was stopped\"}";
+_Noreturn void ask_again(const char *reason) {
+  dprintf(STDOUT_FILENO, "{\"code\":11,\"msg\":\"%s\"}", reason);
+  _exit(1);
+}
 
 long now_ms(void) {
   struct timespec now;
@@ -167,7 +170,7 @@ _Noreturn void end_like(const struct outcome *outcome) {
   lseek(outcome->output, 0, SEEK_SET);
   copy_to(outcome->output, STDOUT_FILENO);
   if (outcome->timed_out) {
-    if (lseek(outcome->output, 0, SEEK_END) == 0) write_all(STDOUT_FILENO, TOO_LATE, sizeof TOO_LATE - 1);
+    if (lseek(outcome->output, 0, SEEK_END) == 0) ask_again("the plugin did not end in time, and was stopped");
     _exit(1);
   }
   if (WIFSIGNALED(outcome->status)) {
