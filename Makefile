@@ -30,7 +30,7 @@ gen: src/runtime/gen/.ready src/agent/page/gen/.ready
 
 build: dist/unghost ## dist/unghost, one executable file
 
-dist/unghost: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*')
+dist/unghost: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*') $(wildcard src/guard/launcher/*)
 	node scripts/build.ts
 
 lint: setup ## types, lint, format, unused code, direction of imports, plain words, generated documents
