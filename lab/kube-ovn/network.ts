@@ -12,7 +12,7 @@ import type { MultusVersion } from "../tools.ts";
 import { KUBE_OVN_NETWORK } from "./load.ts";
 
 /** kube-ovn's own CNI plugin, built from its source; only its daemon is the lab's. */
-const KUBE_OVN = "kube-ovn";
+export const KUBE_OVN = "kube-ovn";
 const DAEMON = join(import.meta.dirname, "daemon.ts");
 const LOAD_FILE = "/var/lib/lab-kube-ovn.json";
 const PID_FILE = "/run/lab-kube-ovn.pid";
