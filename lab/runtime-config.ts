@@ -14,6 +14,7 @@ const CRI_PLUGIN: Readonly<Record<ContainerdVersion, string>> = {
   "1.6": "io.containerd.grpc.v1.cri",
   "2.1": "io.containerd.cri.v1.runtime",
   "2.3": "io.containerd.cri.v1.runtime",
+  "2.4": "io.containerd.cri.v1.runtime",
 };
 
 export const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
