@@ -19,20 +19,32 @@ export function historyDocument({ records, problems }: History): HistoryDocument
 }
 
 export interface HistoryTable {
-  readonly now: Date;
-  /** Missing in a pipe, where nothing is truncated. */
-  readonly screenColumns?: number;
+  /** With their heading. */
+  readonly lines: readonly string[];
+  /** One line for each run. */
+  readonly inRuns: boolean;
+  /** Entries in the journal, shown or not. */
+  readonly all: number;
 }
 
-/** One line per entry, oldest first, so that the newest is next to the prompt. */
-export function renderHistory({ records, problems }: History, { now, screenColumns }: HistoryTable): string {
-  const rows = records.map((record) => cellsOf(record, now));
-  const nothing = ["unghost has not changed anything on this node."];
-  const lines = rows.length === 0 ? nothing : plainTable(COLUMNS, rows, screenColumns);
+/** Oldest first, so that the newest is next to the prompt. */
+export function renderHistory({ records, problems }: History, { lines: table, inRuns, all }: HistoryTable): string {
+  const nothing = all === 0 ? "unghost has not changed anything on this node." : "No entry matches.";
+  const lines = records.length === 0 ? [nothing] : [...table];
+  if (inRuns && records.length > 0) lines.push("One run: unghost history RUN   Every step: unghost history -v");
   const undoable = records.filter(isUndoable).length;
   if (undoable > 0) lines.push(`${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
   lines.push(...problemLines(problems));
   return `${lines.join("\n")}\n`;
+}
+
+/** One line per entry. */
+export function entryLines(records: readonly HistoryRecord[], now: Date, width: number | undefined): readonly string[] {
+  return plainTable(
+    COLUMNS,
+    records.map((record) => cellsOf(record, now)),
+    width,
+  );
 }
 
 function problemLines(problems: readonly JournalProblem[]): readonly string[] {

@@ -1,4 +1,4 @@
-import type { HistoryRecord } from "../heal/journal/reader.ts";
+import { type HistoryRecord, isUndoable } from "../heal/journal/reader.ts";
 import { printable } from "../host/text.ts";
 import { holdsFiles, outcomeOf, podOrTarget, RUN_CHARACTERS } from "./history.ts";
 
@@ -24,6 +24,7 @@ export function renderRun(records: readonly HistoryRecord[], quarantine: string)
     const detail = record.detail === undefined ? "" : `: ${record.detail}`;
     lines.push(`  +${seconds}s  ${record.action.kind}  ${podOrTarget(record)}  ${outcomeOf(record)}${detail}`);
     if (holdsFiles(record)) lines.push(`    kept in ${quarantine}/${record.id}`);
+    if (isUndoable(record)) lines.push(`    put back by: unghost undo ${record.id}`);
   }
   return `${lines.map(printable).join("\n")}\n`;
 }

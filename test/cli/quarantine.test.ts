@@ -1,10 +1,10 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
 import { readHistory } from "../../src/heal/journal/reader.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { type HealFixture, makeHealFixture, WHY } from "../heal/heal-fixture.ts";
+import { type HealFixture, makeHealFixture, valueOf, WHY } from "../heal/heal-fixture.ts";
 
 let fixture: HealFixture;
 beforeEach(async () => {
@@ -52,6 +52,29 @@ test("list shows each entry with age, size, origin and whether it can be undone"
     "yes",
   ]);
   expect(summary).toBe("1 B in quarantine, kept for 30d (agent.quarantineRetention).");
+});
+
+test("show prints the entry with its files; logs prints saved logs, and nothing else as if it were one", async () => {
+  const id = await oldEntry();
+  const saved = valueOf(
+    await fixture.journal.begin({ ...WHY, action: { kind: "save-logs", sandboxId: "a".repeat(64), paths: [] } }),
+  );
+  await fixture.journal.done(saved, "healed", "");
+  const log = join(fixture.stateDir.quarantine, saved, "logs/main/0.log");
+  mkdirSync(dirname(log), { recursive: true });
+  writeFileSync(log, "line one\n\u001b[31mline two\n");
+
+  const shown = await quarantine("show", id);
+  const logs = await quarantine("logs", saved);
+  const notLogs = await quarantine("logs", id);
+  const unknown = await quarantine("show", "nothing");
+
+  expect(shown.code).toBe(0);
+  expect(shown.stdout).toContain(`Undo:        unghost undo ${id}\n`);
+  expect(shown.stdout).toMatch(/^File: {8}\S+\/quarantine\/\S+ \(1 B\)$/m);
+  expect(logs).toMatchObject({ code: 0, stdout: `==> ${log}\nline one\n\\x1b[31mline two\n` });
+  expect([notLogs.code, notLogs.stderr]).toEqual([64, expect.stringContaining("has no saved logs")]);
+  expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('no entry "nothing"')]);
 });
 
 test("list as JSON", async () => {
@@ -110,7 +133,7 @@ test.each([
   [["prune", "--older-than", "soon"], "is not a duration"],
   [["prune", "nosuchid0-0000"], "there is no entry"],
   [["prune", "mp0000000-0000", "--older-than", "1d"], "not both"],
-  [["wipe"], "use list or prune"],
+  [["wipe"], "use list, show, logs or prune"],
   [["list", "mp0000000-0000"], "takes no id"],
 ])("%j is a usage error", async (args, message) => {
   const { code, stderr } = await quarantine(...args);

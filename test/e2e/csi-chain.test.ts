@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     ]);
     for (const pod of others) expect(isInApi(node, podAddress(pod))).toBe(true);
     await expectAlive(node, { ready: [back], kept: [ghost] });
-    const history = await unghostIn(node, ["history"]);
+    const history = await unghostIn(node, ["history", "-v"]);
     expect(history.stdout).toContain("kick-pod");
     const second = await heal(node, WITH_API);
     expect([second.code, second.report.actions]).toEqual([0, []]);

@@ -1,30 +1,72 @@
 import { join } from "node:path";
 import { readBootReport, stepsOf } from "../../boot/boot-report.ts";
-import { type History, readHistory } from "../../heal/journal/reader.ts";
+import { type History, type HistoryRecord, readHistory } from "../../heal/journal/reader.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
-import { historyDocument, renderEntry, renderHistory } from "../../report/history.ts";
+import { entryLines, historyDocument, outcomeOf, renderEntry, renderHistory } from "../../report/history.ts";
+import { runLines, runsOf } from "../../report/history-runs.ts";
 import type { OutputFormat } from "../../report/output.ts";
 import { entriesOfRun, renderRun } from "../../report/run-timeline.ts";
 import { ExitCode, type Io, print } from "../io.ts";
-import { positive } from "../settings/kinds.ts";
+import { onOff, parseDurationMs, positive, SettingsError, text } from "../settings/kinds.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
-import { stateFlags } from "../settings/table.ts";
+import { type FlagValues, nodeFlags, stateFlags } from "../settings/table.ts";
+import { classIds } from "../targets.ts";
 import { defineCommand, oneArgument } from "./index.ts";
 
-const historyFlags = { ...stateFlags, limit: positive("Show the last N entries", "N") };
+const historyFlags = {
+  ...stateFlags,
+  verbose: nodeFlags.verbose,
+  since: text("Only what started after this: a duration like 24h, or a time like 2026-03-01T12:00:00Z", "WHEN"),
+  pod: text("Only entries of this pod", "[NAMESPACE/]NAME"),
+  class: text("Only entries of this failure class", "CLASS"),
+  failed: onOff("Only entries that failed, were refused or were interrupted"),
+  limit: positive("Show the last N runs; with -v or another output format, entries", "N"),
+};
+type HistoryFlags = FlagValues<typeof historyFlags>;
 
 export const historyCommand = defineCommand({
   flags: historyFlags,
   positional: oneArgument("ID", "Journal id: show this entry whole; id of a run, or its end: all that the run did"),
-  aliases: { o: "output" },
-  run: async ({ limit, ...flags }, io, id) => {
+  aliases: { o: "output", v: "verbose" },
+  run: async ({ limit, since, pod, class: failureClass, failed, ...flags }, io, id) => {
+    const isWanted = await historyFilter({ since, pod, class: failureClass, failed });
     const settings = await resolveSettings(flags, io);
-    const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output: settings.output };
-    return await runHistory({ ...place, limit, id }, io);
+    const { output, verbose } = settings;
+    const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output, verbose };
+    return await runHistory({ ...place, limit, id, isWanted }, io);
   },
 });
+
+type Filter = (record: HistoryRecord) => boolean;
+
+/** Throws a SettingsError for what names nothing. */
+export async function historyFilter(
+  flags: Partial<Pick<HistoryFlags, "since" | "pod" | "class" | "failed">>,
+): Promise<Filter> {
+  const { since, pod, failed } = flags;
+  const from = since === undefined ? Number.NEGATIVE_INFINITY : timeOf(since);
+  const ofClass = flags.class === undefined ? undefined : (await classIds([flags.class]))[0];
+  return (record) => {
+    const { namespace = "", name = "" } = record.subject.pod ?? {};
+    return (
+      Date.parse(record.at) >= from &&
+      (pod === undefined || pod === name || pod === `${namespace}/${name}`) &&
+      (ofClass === undefined || record.class === ofClass) &&
+      (failed !== true || !["done", "undone", "pruned"].includes(outcomeOf(record)))
+    );
+  };
+}
+
+function timeOf(since: string): number {
+  const ago = parseDurationMs(since);
+  const at = ago === undefined ? Date.parse(since) : Date.now() - ago;
+  if (Number.isNaN(at)) {
+    throw new SettingsError(`--since: "${since}" is neither a duration like 24h nor a time like 2026-03-01T12:00:00Z`);
+  }
+  return at;
+}
 
 type HistoryIo = Pick<Io, "stdout" | "stderr" | "screenColumns">;
 
@@ -33,8 +75,11 @@ export interface HistoryOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly output: OutputFormat;
-  /** The last N entries; at least 1. */
+  /** One line for each entry, and not for each run. */
+  readonly verbose?: boolean;
+  /** The last N runs or entries; at least 1. */
   readonly limit?: number;
+  readonly isWanted?: Filter;
   /** Only this entry, complete. */
   readonly id?: string;
 }
@@ -50,10 +95,18 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
     const none = { records: [], problems: [] };
     const whole = stateDir.value === undefined ? none : await readHistory(stateDir.value.journal);
     if (options.id !== undefined) return await showEntry(whole, options.id, options, io);
-    const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
+    const { limit, verbose = false, isWanted = () => true } = options;
+    const wanted = whole.records.filter(isWanted);
+    const last = <Item>(items: readonly Item[]): readonly Item[] => items.slice(limit === undefined ? 0 : -limit);
+    const inRuns = options.output === "table" && !verbose;
+    const history = { ...whole, records: inRuns ? last(runsOf(wanted)).flat() : last(wanted) };
     const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
     const bootWords = lastBoot === undefined ? "" : `\n${stepsOf(lastBoot).map(bootLine).join("\n")}\n`;
-    const table = () => renderHistory(history, { ...io, now: new Date() }) + bootWords;
+    const { screenColumns } = io;
+    const lines = inRuns
+      ? runLines(runsOf(history.records), new Date(), screenColumns)
+      : entryLines(history.records, new Date(), screenColumns);
+    const table = () => renderHistory(history, { lines, inRuns, all: whole.records.length }) + bootWords;
     await print(options, { ...historyDocument(history), lastBoot }, table, io);
     return ExitCode.ok;
   } catch (thrown) {

@@ -1,12 +1,17 @@
+import { join } from "node:path";
 import {
   choosePrunable,
+  filesOf,
   listQuarantine,
   pruneQuarantine,
   type QuarantineEntry,
 } from "../../heal/quarantine/inventory.ts";
 import { openHealSession } from "../../heal/session.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeError } from "../../host/source.ts";
+import { printable } from "../../host/text.ts";
+import { renderEntry } from "../../report/history.ts";
 import {
   bytesOf,
   entryDocument,
@@ -35,16 +40,22 @@ type QuarantineFlags = FlagValues<typeof quarantineFlags>;
 
 export const quarantineCommand = defineCommand({
   flags: quarantineFlags,
-  positional: anyArguments("ID", "With prune: delete these entries, whatever their age"),
+  positional: anyArguments("ID", "With show and logs: this entry; with prune: delete these, whatever their age"),
   aliases: { o: "output", y: "yes" },
   run: async (flags, io, action = "list", ...ids) => {
     const settings = await resolveSettings(flags, io);
     if (action === "list") {
-      if (ids.length > 0) throw new SettingsError("unghost quarantine list takes no id; unghost history ID shows one");
+      if (ids.length > 0)
+        throw new SettingsError("unghost quarantine list takes no id; unghost quarantine show ID shows one");
       return await list(settings, flags, io);
     }
     if (action === "prune") return await prune(settings, flags, ids, io);
-    throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list or prune`);
+    if (action !== "show" && action !== "logs") {
+      throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list, show, logs or prune`);
+    }
+    const [id] = ids;
+    if (id === undefined || ids.length > 1) throw new SettingsError(`unghost quarantine ${action} takes one id`);
+    return await show(settings, id, action, io);
   },
 });
 
@@ -60,6 +71,47 @@ async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Pro
   return ExitCode.ok;
 }
 
+/** One entry whole, with its files; `logs` prints the saved logs alone. */
+async function show(settings: NodeSettings, id: string, action: "show" | "logs", io: Io): Promise<ExitCode> {
+  const entries = await readEntries(settings, io);
+  if (entries === undefined) return ExitCode.unknown;
+  const entry = entryNamed(entries, id);
+  const quarantine = join(stateDirOf(settings), "quarantine");
+  const files = filesOf(join(quarantine, entry.id));
+  if (action === "logs") {
+    if (entry.record?.action.kind !== "save-logs") {
+      throw new SettingsError(
+        `${id} has no saved logs; CONTENT is "logs" in unghost quarantine list for those that do`,
+      );
+    }
+    for (const file of files) io.stdout(`==> ${printable(file.path)}\n${textOf(file.path)}`);
+    return ExitCode.ok;
+  }
+  const record = entry.record === undefined ? "" : renderEntry(entry.record, quarantine);
+  const document = { apiVersion: "unghost.dev/v1", kind: "QuarantineEntry", ...entryDocument(entry), contents: files };
+  const lines = files.map(({ path, bytes }) => `File:        ${printable(path)} (${sizeInWords(bytes)})\n`);
+  await print(settings, document, () => record + lines.join(""), io);
+  return ExitCode.ok;
+}
+
+function entryNamed(entries: readonly QuarantineEntry[], id: string): QuarantineEntry {
+  const entry = entries.find((one) => one.id === id);
+  if (entry !== undefined) return entry;
+  throw new SettingsError(`there is no entry "${id}" in quarantine; unghost quarantine list shows the entries`);
+}
+
+/** What a terminal cannot show is escaped; its last part if it is long. */
+function textOf(path: string): string {
+  const file = readRegularFile(path, MAX_LOG_BYTES);
+  if (file.kind !== "content") return `${file.kind === "gone" ? "is gone" : file.reason}\n`;
+  return file.text
+    .split("\n")
+    .map((line) => printable(line))
+    .join("\n");
+}
+
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
+
 async function prune(
   settings: NodeSettings,
   flags: QuarantineFlags,
@@ -72,10 +124,7 @@ async function prune(
   const target = ids.length > 0 ? { ids: new Set(ids) } : { olderThan: await oldestKept(flags, io) };
   const entries = await readEntries(settings, io);
   if (entries === undefined) return ExitCode.unknown;
-  const unknown = ids.find((id) => !entries.some((entry) => entry.id === id));
-  if (unknown !== undefined) {
-    throw new SettingsError(`there is no entry "${unknown}" in quarantine; unghost quarantine list shows the entries`);
-  }
+  for (const id of ids) entryNamed(entries, id);
   const chosen = choosePrunable(entries, target);
   if (settings.output === "table") {
     if (chosen.prune.length > 0) io.stdout(renderQuarantine(chosen.prune, { ...io, now: new Date() }));

@@ -1,5 +1,5 @@
 import type { Recovery } from "../../heal/quarantine/recover.ts";
-import { type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
+import { type MovedFile, previewUndo, type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
 import { openHealSession, type SessionOptions } from "../../heal/session.ts";
 import { findStateDir } from "../../heal/state/state-dir.ts";
 import { printable } from "../../host/text.ts";
@@ -11,27 +11,33 @@ import { stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
 import { defineCommand, oneArgument } from "./index.ts";
 
-const undoFlags = { ...stateFlags, last: onOff("The newest that can be undone") };
+const undoFlags = {
+  ...stateFlags,
+  last: onOff("The newest that can be undone"),
+  dryRun: onOff("Show what would be put back; change nothing"),
+};
 
 export const undoCommand = defineCommand({
   flags: undoFlags,
   positional: oneArgument("ID", "Journal id, as history shows it"),
   aliases: { o: "output" },
-  run: async ({ last, ...flags }, io, id) => {
+  run: async ({ last, dryRun, ...flags }, io, id) => {
     if ((id === undefined) === (last !== true)) throw new SettingsError("name one journal id, or --last");
     const settings = await resolveSettings(flags, io);
     const target = id === undefined ? "last" : { id };
-    return await runUndo({ ...sessionOptions(settings), target, output: settings.output }, io);
+    return await runUndo({ ...sessionOptions(settings), target, dryRun, output: settings.output }, io);
   },
 });
 
 export interface UndoOptions extends SessionOptions {
   readonly target: { readonly id: string } | "last";
   readonly output: OutputFormat;
+  readonly dryRun?: boolean;
 }
 
 const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
   undone: ExitCode.ok,
+  "would-undo": ExitCode.ok,
   "already-undone": ExitCode.ok,
   failed: ExitCode.findings,
   refused: ExitCode.refused,
@@ -42,6 +48,10 @@ export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "std
   const found = await findStateDir(options.stateDir, options.uid);
   if (found.ok && found.value === undefined) {
     return print({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
+  }
+  if (options.dryRun === true && found.ok && found.value !== undefined) {
+    const place = { stateDir: found.value, hostRoot: options.hostRoot };
+    return await print(await previewUndo(place, options.target), options, io);
   }
   const session = await openHealSession(options);
   if (!session.ok) {
@@ -65,10 +75,25 @@ async function print(
   } else if ("refusal" in outcome) {
     io.stderr(`${printable(outcome.refusal.message)}\n${printable(outcome.refusal.next)}\n`);
   } else {
-    const result = outcome.outcome === "undone" ? "restored" : "was restored before";
-    io.stdout(`${printable(outcome.path)} ${result} (${outcome.id})\n`);
+    io.stdout(`${printable(outcome.path)} ${RESULT[outcome.outcome]} (${outcome.id})\n`);
+    io.stdout(aboutFile(outcome.was, outcome.outcome));
   }
   return EXIT_OF_OUTCOME[outcome.outcome];
+}
+
+const RESULT = { undone: "restored", "already-undone": "was restored before", "would-undo": "would be restored" };
+
+/** What it was, and what follows from its return. */
+function aboutFile({ class: id, pod, bytes, movedAt }: MovedFile, outcome: keyof typeof RESULT): string {
+  const whose = pod === undefined ? "" : ` of ${pod}`;
+  const was = `  It was ${bytes} bytes${whose}, moved ${movedAt} for ${id}.\n`;
+  if (outcome === "already-undone") return printableLines(was);
+  const next = `  While its cause lasts, the next scan finds it again and an agent moves it again: unghost explain ${id}\n`;
+  return printableLines(was + next) + (outcome === "would-undo" ? "Dry run: nothing was changed.\n" : "");
+}
+
+function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
 }
 
 function recoveryLine({ id, kind, how, detail }: Recovery): string {

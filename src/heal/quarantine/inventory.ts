@@ -57,6 +57,16 @@ function keepCode(record: HistoryRecord | undefined, unfinishedRuns: ReadonlySet
   return record.state === "lost" ? "lost" : undefined;
 }
 
+/** Every file of an entry, with its whole path. Links are named and not followed. */
+export function filesOf(path: string): readonly { readonly path: string; readonly bytes: number }[] {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  if (!stats.isDirectory()) return [{ path, bytes: stats.size }];
+  return readdirSync(path)
+    .toSorted()
+    .flatMap((name) => filesOf(join(path, name)));
+}
+
 function sizeOf(path: string): Pick<QuarantineEntry, "files" | "bytes"> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return { files: 0, bytes: 0 };

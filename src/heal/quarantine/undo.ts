@@ -17,44 +17,111 @@ import { type QuarantineAction, settleUndo } from "./recover.ts";
  *   otherwise.
  */
 export type UndoOutcome =
-  | { readonly outcome: "undone" | "already-undone"; readonly id: JournalId; readonly path: string }
+  | {
+      readonly outcome: "undone" | "already-undone" | "would-undo";
+      readonly id: JournalId;
+      readonly path: string;
+      readonly was: MovedFile;
+    }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
+
+/** What the file was when it was moved, and for which finding. */
+export interface MovedFile extends Pick<HistoryRecord, "class" | "finding" | "run"> {
+  readonly pod?: string | undefined;
+  readonly bytes: string;
+  readonly movedAt: string;
+}
+
+type UndoPlace = Pick<HealContext, "stateDir" | "hostRoot">;
+
+/** What undo would do, without a change and beside a running heal. */
+export async function previewUndo(place: UndoPlace, target: { readonly id: string } | "last"): Promise<UndoOutcome> {
+  const found = await findFile(place, target);
+  if ("outcome" in found) return found;
+  const { id, action, was } = found;
+  const at = openPlace(place, id, action);
+  if ("outcome" in at) return at;
+  try {
+    const objection = await objectionTo(at.parent, at.places, action);
+    return objection === undefined ? { outcome: "would-undo", id, path: action.path, was } : refused(objection, id);
+  } finally {
+    at.parent.close();
+  }
+}
 
 /** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been closed before. */
 export async function undo(context: HealContext, target: { readonly id: string } | "last"): Promise<UndoOutcome> {
-  const { records, problems } = await readHistory(context.stateDir.journal);
+  const found = await findFile(context, target);
+  return "outcome" in found ? found : await undoQuarantine(context, found);
+}
+
+interface Found {
+  readonly id: JournalId;
+  readonly action: QuarantineAction;
+  readonly was: MovedFile;
+}
+
+async function findFile(
+  { stateDir }: UndoPlace,
+  target: { readonly id: string } | "last",
+): Promise<Found | UndoOutcome> {
+  const { records, problems } = await readHistory(stateDir.journal);
   const record = target === "last" ? records.findLast(isUndoable) : records.find(({ id }) => id === target.id);
   if (record === undefined) {
     const isNewer = target !== "last" && problems.some(({ id }) => id === target.id);
-    return refused(isNewer ? ofNewerVersion(context.stateDir, target.id) : noSuchEntry(target));
+    return refused(isNewer ? ofNewerVersion(stateDir, target.id) : noSuchEntry(target));
   }
   const { id, action } = record;
   if (action.kind !== "quarantine-file") return refused(notAFile(record), id);
-  if (record.state === "undone") return { outcome: "already-undone", id, path: action.path };
-  if (!isUndoable(record)) return refused(notInQuarantine(record), id);
-  return undoQuarantine(context, id, action);
+  const was = movedFile(record, action);
+  if (record.state === "undone") return { outcome: "already-undone", id, path: action.path, was };
+  return isUndoable(record) ? { id, action, was } : refused(notInQuarantine(record), id);
 }
 
-async function undoQuarantine(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
+function movedFile(
+  { at, run, finding, class: ofClass, subject: { pod } }: HistoryRecord,
+  { before }: QuarantineAction,
+) {
+  const named = pod && `${pod.namespace}/${pod.name}`;
+  return { class: ofClass, finding, run, pod: named, bytes: String(before.size), movedAt: at } satisfies MovedFile;
+}
+
+async function undoQuarantine(context: HealContext, found: Found): Promise<UndoOutcome> {
+  const { id, action } = found;
   try {
-    return await undoFile(context, id, action);
+    return await undoFile(context, found);
   } catch (thrown) {
     const message = `${action.path} could not be put back: ${describeError(thrown)}.`;
     return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
   }
 }
 
-async function undoFile(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
-  const places = placesOf(context.stateDir, id, action.path);
-  const parent = holdDirectory(context.hostRoot, places.parent);
-  if (!parent.ok) return refused(parent.refusal, id);
-  if (parent.value === undefined) return refused(noParent(places, action.path), id);
+async function undoFile(context: HealContext, found: Found): Promise<UndoOutcome> {
+  const { id, action } = found;
+  const at = openPlace(context, id, action);
+  if ("outcome" in at) return at;
   try {
-    const objection = await objectionTo(parent.value, places, action);
-    return objection === undefined ? await putBack(context, parent.value, places, id, action) : refused(objection, id);
+    const objection = await objectionTo(at.parent, at.places, action);
+    return objection === undefined ? await putBack(context, at, found) : refused(objection, id);
   } finally {
-    parent.value.close();
+    at.parent.close();
   }
+}
+
+interface HeldPlace {
+  readonly parent: HeldDirectory;
+  readonly places: Places;
+}
+
+function openPlace(
+  { stateDir, hostRoot }: UndoPlace,
+  id: JournalId,
+  { path }: QuarantineAction,
+): HeldPlace | UndoOutcome {
+  const places = placesOf(stateDir, id, path);
+  const parent = holdDirectory(hostRoot, places.parent);
+  if (!parent.ok) return refused(parent.refusal, id);
+  return parent.value === undefined ? refused(noParent(places, path), id) : { parent: parent.value, places };
 }
 
 async function objectionTo(
@@ -72,10 +139,8 @@ async function objectionTo(
 
 async function putBack(
   context: HealContext,
-  parent: HeldDirectory,
-  places: Places,
-  id: JournalId,
-  action: QuarantineAction,
+  { parent, places }: HeldPlace,
+  { id, action, was }: Found,
 ): Promise<UndoOutcome> {
   const { journal } = context;
   const { path, before } = action;
@@ -87,11 +152,11 @@ async function putBack(
       return refused(newer(path, places.file), id);
     }
     await journal.undone(id);
-    return { outcome: "undone", id, path };
+    return { outcome: "undone", id, path, was };
   } catch (thrown) {
     const settled = await settleUndo(context, id, action);
     if (settled.how !== "unsettled") await journal.recovered(id, settled.how, settled.detail);
-    if (settled.how === "undone") return { outcome: "undone", id, path };
+    if (settled.how === "undone") return { outcome: "undone", id, path, was };
     const message = `${path} could not be put back: ${describeError(thrown)}. ${settled.detail}`;
     return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
   }

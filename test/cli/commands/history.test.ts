@@ -2,7 +2,7 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { type HistoryOptions, runHistory } from "../../../src/cli/commands/history.ts";
+import { type HistoryOptions, historyFilter, runHistory } from "../../../src/cli/commands/history.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { type HealFixture, makeHealFixture, STOP, valueOf, WHY } from "../../heal/heal-fixture.ts";
 
@@ -39,10 +39,48 @@ async function twoEntries(): Promise<string> {
 }
 
 describe("runHistory", () => {
-  test("shows one line per entry, and how to undo", async () => {
+  test("shows one line per run, with what became of its findings, and where the details are", async () => {
     const path = await twoEntries();
 
     const { code, stdout } = await history();
+
+    const [heading, run, details, hint] = stdout.split("\n");
+    expect(code).toBe(0);
+    expect(heading?.split(/ {2,}/)).toEqual(["RUN", "WHEN", "BY", "RESULT", "WHAT", "CLASS", "UNDO"]);
+    expect(run?.split(/ {2,}/).slice(3)).toEqual(["1 open", `${path}, default/web`, WHY.class, "1 file"]);
+    expect(details).toBe("One run: unghost history RUN   Every step: unghost history -v");
+    expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
+    const ofRun = await history({ id: "un-1" });
+    expect(ofRun.stdout).toMatch(/^ {4}put back by: unghost undo \S+$/m);
+  });
+
+  test.each<readonly [string, Parameters<typeof historyFilter>[0], number]>([
+    ["--pod with its namespace", { pod: "default/web" }, 1],
+    ["--pod without", { pod: "web" }, 1],
+    ["another pod", { pod: "shop/web" }, 0],
+    ["--since a time before", { since: "2024-01-01T00:00:00Z" }, 2],
+    ["--since a duration that is over", { since: "1h" }, 0],
+    ["--class", { class: "libcni-result-cache-corrupt" }, 0],
+    ["--failed: what was interrupted", { failed: true }, 1],
+  ])("filters by %s", async (_, flags, entries) => {
+    await twoEntries();
+
+    const { stdout } = await history({ output: "json", isWanted: await historyFilter(flags) });
+
+    expect(JSON.parse(stdout).entries).toHaveLength(entries);
+  });
+
+  test.each([
+    [{ since: "yesterday" }, "is neither a duration like 24h nor a time"],
+    [{ class: "no-such-class" }, 'unknown failure class "no-such-class"'],
+  ])("refuses %j", async (flags, message) => {
+    await expect(historyFilter(flags)).rejects.toThrow(message);
+  });
+
+  test("shows one line per entry with -v, and how to undo", async () => {
+    const path = await twoEntries();
+
+    const { code, stdout } = await history({ verbose: true });
 
     const [heading, first, second, hint] = stdout.split("\n");
     expect(code).toBe(0);
@@ -63,12 +101,13 @@ describe("runHistory", () => {
     const asJson = await history({ id: "run-1", output: "json" });
     const none = await history({ id: "1" });
 
-    const [head, gap, finding, because, moved, kept, stopped] = byEnd.stdout.split("\n");
+    const [head, gap, finding, because, moved, kept, undo, stopped] = byEnd.stdout.split("\n");
     expect([byEnd.code, gap, finding]).toEqual([0, "", WHY.finding]);
     expect(head).toMatch(/^Run run-1.*, boot boot-1$/);
     expect(because).toBe("    because  cni results: the file is empty");
     expect(moved).toMatch(/^ {2}\+\d+\.\d\ds {2}quarantine-file .* done$/);
     expect(kept).toContain(`kept in ${join(fixture.stateDir.root, "quarantine")}/`);
+    expect(undo).toMatch(/^ {4}put back by: unghost undo \S+$/);
     expect(stopped).toMatch(/ stop-sandbox .* open$/);
     expect(JSON.parse(asJson.stdout)).toMatchObject({ entries: [{ evidence }, { run: "run-1" }] });
     expect([none.code, none.stderr]).toEqual([64, expect.stringContaining("No entry 1, and no run of that id")]);
@@ -81,7 +120,7 @@ describe("runHistory", () => {
   ])("at %i columns shows actor and undo before the class", async (screenColumns, headings) => {
     await twoEntries();
 
-    const { stdout } = await history({}, screenColumns);
+    const { stdout } = await history({ verbose: true }, screenColumns);
 
     expect(stdout.split("\n")[0]?.split(/ {2,}/)).toEqual(headings);
     for (const line of stdout.split("\n")) expect(line.length, line).toBeLessThanOrEqual(screenColumns);

@@ -37,9 +37,22 @@ describe("runUndo", () => {
     const moved = await quarantineFile(fixture, { ...WHY, path, expected });
     const id = moved.id ?? "";
 
-    expect(await runIt()).toEqual({ code: 0, stdout: `${path} restored (${id})\n`, stderr: "" });
+    const was = expect.stringMatching(/^ {2}It was 7 bytes, moved \S+ for result-cache-corrupt\.$/);
+    const shown = (stdout: string) => stdout.trimEnd().split("\n");
+
+    const preview = await runIt({ target: { id }, dryRun: true });
+    expect([preview.code, existsSync(path)]).toEqual([0, false]);
+    expect(shown(preview.stdout)).toEqual([
+      `${path} would be restored (${id})`,
+      was,
+      expect.stringContaining("the next scan finds it again"),
+      "Dry run: nothing was changed.",
+    ]);
+    const { code, stdout } = await runIt();
+    expect([code, shown(stdout).slice(0, 2)]).toEqual([0, [`${path} restored (${id})`, was]]);
     expect(readFileSync(path, "utf8")).toBe("content");
-    expect(await runIt({ target: { id } })).toMatchObject({ code: 0, stdout: `${path} was restored before (${id})\n` });
+    const again = await runIt({ target: { id } });
+    expect([again.code, shown(again.stdout)]).toEqual([0, [`${path} was restored before (${id})`, was]]);
   });
 
   test("exits 3 when a newer file is at the path", async () => {
@@ -47,8 +60,10 @@ describe("runUndo", () => {
     await quarantineFile(fixture, { ...WHY, path, expected });
     writeFileSync(path, "newer");
 
+    const preview = await runIt({ dryRun: true });
     const { code, stderr } = await runIt();
 
+    expect([preview.code, preview.stderr]).toEqual([3, stderr]);
     expect(code).toBe(3);
     expect(stderr).toContain(`${path} was not put back: something newer is there.`);
     expect(readFileSync(path, "utf8")).toBe("newer");
