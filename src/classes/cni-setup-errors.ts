@@ -1,3 +1,6 @@
+import type { Detected } from "../evidence/finding.ts";
+import { freshErrors } from "../evidence/reports.ts";
+import type { NodeView } from "../evidence/view.ts";
 import { cniContext } from "../logs/context.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
@@ -37,7 +40,7 @@ export const staleCniConfFirst: ClassDefinition = {
   ],
   logFragments: ["kubeconfig", "cilium"],
   inSnapshot:
-    "Which add-on owns a file is not concluded yet. It would show as a first file whose plugin no pod of the node serves, with another file behind it.",
+    "Where a log has the error, the first file of the CNI directory names a kubeconfig that does not exist or a plugin that is not installed, and a later file names none such.",
   versions: {
     since: "every release",
     until: "open",
@@ -69,7 +72,27 @@ export const staleCniConfFirst: ClassDefinition = {
     "kubernetes/kubernetes#107127",
     "canonical/microk8s#5012",
   ],
+  detect: detectConfInFront,
 };
+
+function detectConfInFront(view: NodeView): readonly Detected[] {
+  const stale = view.snapshot.pointedAt?.confInFront;
+  if (stale === undefined || freshErrors(view, /kubeconfig/).length === 0) return [];
+  const { file, fault, working } = stale;
+  return [
+    {
+      severity: "critical",
+      subject: { type: "file", path: file },
+      summary: `the runtime uses ${file}, and ${fault}; ${working} comes after it`,
+      evidence: [
+        { source: "cni", fact: `${file}: ${fault}` },
+        { source: "cni", fact: `${working}: its plugins are installed, and what it names exists` },
+      ],
+      blocks: ["every new pod with its own network, and the removal of those that have one"],
+      untreatable: `manual: if no pod of this cluster serves that plugin any more, move ${file} out of the directory`,
+    },
+  ];
+}
 
 export const ovnPortNotReady: ClassDefinition = {
   id: "ovn-port-not-ready",
@@ -239,7 +262,8 @@ export const cniKubeconfigCaStale: ClassDefinition = {
     },
   ],
   logFragments: ["x509:"],
-  inSnapshot: "The CA in the plugin's kubeconfig is not compared with the cluster's yet.",
+  inSnapshot:
+    "Where a log has the error, the kubeconfig that the configuration names trusts none of the authorities with which kubelet reaches the API server.",
   versions: {
     since: "every plugin with a kubeconfig of its own on the node",
     until: "open",
@@ -260,7 +284,28 @@ export const cniKubeconfigCaStale: ClassDefinition = {
   ],
   danger: "Never switch the verification off: the plugin's token goes to any server that answers.",
   links: ["projectcalico/calico#4308", "projectcalico/calico#6425"],
+  detect: detectStaleAuthority,
 };
+
+function detectStaleAuthority(view: NodeView): readonly Detected[] {
+  const trust = view.snapshot.pointedAt?.trust;
+  if (trust === undefined || freshErrors(view, /x509: certificate signed by unknown authority/).length === 0) return [];
+  const current = new Set(trust.cluster.flatMap(({ fingerprints }) => fingerprints));
+  const [reference] = trust.cluster;
+  if (reference === undefined) return [];
+  return trust.plugins
+    .filter(({ fingerprints }) => fingerprints.length > 0 && fingerprints.every((one) => !current.has(one)))
+    .map(
+      ({ path }): Detected => ({
+        severity: "critical",
+        subject: { type: "file", path },
+        summary: `${path} trusts another certificate authority than ${reference.path}: the network plugin rejects the API server`,
+        evidence: [{ source: "cni", fact: `${path} and ${reference.path} have no certificate authority in common` }],
+        blocks: ["every new pod with its own network, and the removal of those that have one"],
+        untreatable: "manual: delete the network add-on's pod of this node; its next one writes the file again",
+      }),
+    );
+}
 
 export const multusShimNewerThanDaemon: ClassDefinition = {
   id: "multus-shim-newer-than-daemon",

@@ -1,3 +1,8 @@
+import type { Detected } from "../evidence/finding.ts";
+import { freshErrors } from "../evidence/reports.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
+import type { HostRoute } from "../node/types/pointed-at.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const staleHostRoute: ClassDefinition = {
@@ -21,7 +26,8 @@ export const staleHostRoute: ClassDefinition = {
     },
   ],
   logFragments: ["host side routes", "for an interface other than"],
-  inSnapshot: "The node's routes are not read; ip route get <the address in the message> names the interface.",
+  inSnapshot:
+    "Where a log has the error, the node's routes still have one for that address over another interface than the plugin's.",
   versions: {
     since: "calico 2.6",
     until: "open",
@@ -51,7 +57,49 @@ export const staleHostRoute: ClassDefinition = {
     "projectcalico/calico#3940",
     "projectcalico/calico#11755",
   ],
+  detect: detectHostRoutes,
 };
+
+const ROUTE_REFUSED =
+  /\bDst: ([\d.]{7,15})(?:\/32)?[^\d.][^()]{0,300}\) already exists for an interface other than '?([^'\s]{1,15})'?/;
+
+function detectHostRoutes(view: NodeView): readonly Detected[] {
+  const routes = view.snapshot.pointedAt?.routes ?? [];
+  const found = new Map<string, Detected>();
+  for (const [, address = "", wanted = ""] of freshErrors(view, ROUTE_REFUSED)) {
+    const route = routes.find((one) => one.prefix === 32 && one.destination === address && one.device !== wanted);
+    if (route !== undefined) found.set(address, routeLeft(route, liveOwnerOf(address, view)));
+  }
+  return [...found.values()];
+}
+
+/** The name of a pod with a Ready sandbox that has the address. */
+function liveOwnerOf(address: string, { snapshot }: NodeView): string | undefined {
+  const results = valueOr(snapshot.cni.results, undefined) ?? [];
+  const owners = new Set<string>(
+    results.flatMap(({ sandboxId, addresses }) =>
+      addresses?.some((one) => one.startsWith(`${address}/`)) === true ? [sandboxId] : [],
+    ),
+  );
+  const sandboxes = valueOr(snapshot.cri, undefined)?.sandboxes ?? [];
+  const live = sandboxes.find(({ id, state }) => state === "ready" && owners.has(id));
+  return live === undefined ? undefined : `${live.pod.namespace}/${live.pod.name}`;
+}
+
+function routeLeft({ device, destination }: HostRoute, owner: string | undefined): Detected {
+  const end =
+    owner === undefined
+      ? `manual: with no running pod behind it, ip route del ${destination}/32 dev ${device}, then ip link del ${device}`
+      : `manual: the address was handed out twice; repair that first (calicoctl ipam check --show-problem-ips), and leave the route of ${owner}`;
+  return {
+    severity: "critical",
+    subject: { type: "node", path: `route ${destination}/32` },
+    summary: `the node still routes ${destination} over ${device}${owner === undefined ? "" : `, to the running pod ${owner}`}, and a new pod gets that address`,
+    evidence: [{ source: "kernel", fact: `route: ${destination}/32 dev ${device}` }],
+    blocks: ["the pod that gets that address"],
+    untreatable: end,
+  };
+}
 
 export const staleBridgeAddress: ClassDefinition = {
   id: "stale-bridge-address",
@@ -71,7 +119,7 @@ export const staleBridgeAddress: ClassDefinition = {
     { text: 'could not add IP address to "cni0": file exists', pattern: /failed to set bridge addr/, confidence: 0.85 },
   ],
   logFragments: ["an ip address different from", "set bridge addr"],
-  inSnapshot: "Addresses of host interfaces are not read; ip addr show cni0 against /run/flannel/subnet.env shows it.",
+  inSnapshot: "Where a log has the error, the bridge routes another network than the one that the plugin wants on it.",
   versions: {
     since: "every release of the bridge plugin, also below flannel",
     until: "open",
@@ -90,7 +138,36 @@ export const staleBridgeAddress: ClassDefinition = {
   byHand: ["kubectl drain the node; ip link set cni0 down; ip link delete cni0; kubectl uncordon."],
   danger: "Deleting the bridge cuts off every pod that is still plugged into it.",
   links: ["kubernetes/kubernetes#76070", "kubernetes/kubernetes#39557"],
+  detect: detectBridges,
 };
+
+const BRIDGE_REFUSED = /"([^"\s]{1,15})" already has an IP address different from ([\d.]{7,15})\/(\d{1,2})/;
+
+function detectBridges(view: NodeView): readonly Detected[] {
+  const routes = view.snapshot.pointedAt?.routes ?? [];
+  const found = new Map<string, Detected>();
+  for (const [, bridge = "", address = "", bits = ""] of freshErrors(view, BRIDGE_REFUSED)) {
+    const own = routes.filter(({ device, isDirect, prefix }) => device === bridge && isDirect && prefix < 32);
+    const wanted = networkOf(address, Number(bits));
+    const [stale] = own.filter(({ destination }) => destination !== wanted);
+    if (stale === undefined || own.some(({ destination }) => destination === wanted)) continue;
+    const has = `${stale.destination}/${stale.prefix}`;
+    found.set(bridge, {
+      severity: "critical",
+      subject: { type: "node", path: bridge },
+      summary: `bridge ${bridge} is still of ${has}, and this node's pods get addresses of ${wanted}/${bits}: no pod with its own network can start`,
+      evidence: [{ source: "kernel", fact: `route: ${has} dev ${bridge}` }],
+      blocks: ["every new pod with its own network"],
+      untreatable: `manual: drain the node, then ip link set ${bridge} down and ip link delete ${bridge}; the next pod makes it again`,
+    });
+  }
+  return [...found.values()];
+}
+
+function networkOf(address: string, prefix: number): string {
+  const bytes = address.split(".").map(Number);
+  return bytes.map((byte, index) => byte & (0xff00 >> Math.min(8, Math.max(0, prefix - index * 8))) & 0xff).join(".");
+}
 
 export const addressHeldByDeadPod: ClassDefinition = {
   id: "address-held-by-dead-pod",

@@ -1,5 +1,9 @@
 import type { Detected } from "../evidence/finding.ts";
+import { freshErrors } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
+import { absent, valueOr } from "../host/source.ts";
+import { printable } from "../host/text.ts";
+import type { KernelFacts } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
 export const inotifyInstancesExhausted: ClassDefinition = {
@@ -164,7 +168,7 @@ export const memoryCgroupsExhausted: ClassDefinition = {
     },
   ],
   logFragments: ["/sys/fs/cgroup"],
-  inSnapshot: "/proc/cgroups is not read; a number near 65,535 in its row “memory” would prove it.",
+  inSnapshot: { conclusive: true, how: "Where a log has the error, the row “memory” of /proc/cgroups is near 65,535." },
   versions: {
     since: "cgroup v1",
     until: "Linux 4.17 for most leaks that are known",
@@ -179,7 +183,27 @@ export const memoryCgroupsExhausted: ClassDefinition = {
   byHand: ["Read the row “memory” of /proc/cgroups.", "Drain and reboot; update the kernel."],
   danger: "Removing sandboxes frees no ids: the leaked cgroups have no directory any more.",
   links: ["moby/moby#29638", "kubernetes/kubernetes#61937"],
+  detect: detectMemoryCgroups,
 };
+
+const MEMORY_CGROUP_IDS = 65_535;
+/** The row counts hierarchies that are going at this moment, and not all that the kernel leaked. */
+const NEARLY_ALL = 0.98;
+
+function detectMemoryCgroups({ snapshot: { pointedAt } }: NodeView): readonly Detected[] {
+  const count = pointedAt?.memoryCgroups ?? 0;
+  if (count < MEMORY_CGROUP_IDS * NEARLY_ALL) return [];
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: "/proc/cgroups" },
+      summary: `the kernel has ${count} of at most ${MEMORY_CGROUP_IDS} memory cgroups: no new pod can start`,
+      evidence: [{ source: "kernel", fact: `/proc/cgroups: memory, ${count} cgroups` }],
+      blocks: ["new pods"],
+      untreatable: "manual: drain the node and reboot it, then update the kernel or move to cgroup v2",
+    },
+  ];
+}
 
 export const podCgroupBusy: ClassDefinition = {
   id: "pod-cgroup-busy",
@@ -204,7 +228,10 @@ export const podCgroupBusy: ClassDefinition = {
     },
   ],
   logFragments: ["cgroup", "kubepods"],
-  inSnapshot: "The processes of each pod's cgroup are not read; cgroup.procs below the named cgroup shows them.",
+  inSnapshot: {
+    conclusive: true,
+    how: "Where a log has the error, the cgroup of a pod that the API server does not have is still there, with processes in it.",
+  },
   versions: {
     since: "kubelet 1.20",
     until: "kubelet 1.32 with runc 1.2 in the reports",
@@ -233,7 +260,38 @@ export const podCgroupBusy: ClassDefinition = {
     "kubernetes/kubernetes#128975",
     "kubernetes/kubernetes#109182",
   ],
+  detect: detectPodCgroups,
 };
+
+const MAX_PIDS = 5;
+
+function detectPodCgroups({ snapshot }: NodeView): readonly Detected[] {
+  const { kubernetes, pointedAt } = snapshot;
+  // Only the API server knows that a pod is gone.
+  if (pointedAt === undefined || kubernetes.source !== "api") return [];
+  const cri = valueOr(snapshot.cri, undefined);
+  if (cri === undefined) return [];
+  const alive = new Set<string>([
+    ...kubernetes.pods.map(({ uid }) => uid),
+    ...cri.sandboxes.flatMap(({ state, pod }) => (state === "ready" ? [pod.uid] : [])),
+  ]);
+  return pointedAt.podCgroups
+    .filter(({ uid, pids }) => pids.length > 0 && !alive.has(uid))
+    .map(({ uid, path, pids }): Detected => {
+      const few = `${pids.slice(0, MAX_PIDS).join(", ")}${pids.length > MAX_PIDS ? " …" : ""}`;
+      return {
+        severity: "critical",
+        subject: { type: "file", path },
+        summary: `the cgroup of pod ${uid}, which the cluster does not have any more, still has ${pids.length} processes: ${few}`,
+        evidence: [
+          { source: "kernel", fact: `${path}: processes ${few}` },
+          { source: "kubernetes", fact: `the API server has no pod ${uid}` },
+        ],
+        blocks: ["the removal of that pod's cgroup, and a static pod of the same name"],
+        untreatable: `manual: check these processes (ps -o pid,stat,wchan,cmd -p ${pids.slice(0, MAX_PIDS).join(",")}): in state D the storage behind them hangs, in others end them`,
+      };
+    });
+}
 
 export const runcSignalDenied: ClassDefinition = {
   id: "runc-signal-denied",
@@ -258,7 +316,8 @@ export const runcSignalDenied: ClassDefinition = {
     },
   ],
   logFragments: ["signal init", "signaling init", "apparmor"],
-  inSnapshot: "AppArmor's profiles are not read; the kernel's audit line and the path of runc prove it.",
+  inSnapshot:
+    "The kernel's log has signals of runc that AppArmor refused, and a removal failed lately because a container could not be signalled.",
   versions: {
     since: "AppArmor 4.0 (Ubuntu 23.10)",
     until: "containerd 1.7.18",
@@ -286,4 +345,22 @@ export const runcSignalDenied: ClassDefinition = {
     "canonical/microk8s#1773",
     "moby/moby/pull/47749",
   ],
+  detect: detectDeniedSignals,
 };
+
+function detectDeniedSignals(view: NodeView): readonly Detected[] {
+  const denied = valueOr(view.snapshot.kernel ?? absent<KernelFacts>("not read"), undefined)?.signalsDenied;
+  if (denied?.last === undefined) return [];
+  if (freshErrors(view, /unable to signal init: permission denied/).length === 0) return [];
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: "/etc/apparmor.d" },
+      summary: `AppArmor refused ${denied.count} signals of runc: no container on this node can be stopped`,
+      evidence: [{ source: "kernel log", fact: printable(denied.last) }],
+      blocks: ["the end of every container that does not end on its own"],
+      untreatable:
+        "manual: upgrade containerd to 1.7.19, 2.0 or later; until then unload the profile that confines runc (apparmor_parser -R)",
+    },
+  ];
+}

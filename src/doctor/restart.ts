@@ -1,9 +1,8 @@
 import type { Finding } from "../evidence/finding.ts";
 import { containerdBehaviour, crioBehaviour, parseVersion } from "../evidence/versions.ts";
 import { type Source, valueOr } from "../host/source.ts";
-import type { CniConfFile } from "../node/cni-conf-files.ts";
 import type { ConfiguredBinDirs } from "../node/containerd-config.ts";
-import type { ScratchFile } from "../node/types/cni.ts";
+import type { CniConfFile, ScratchFile } from "../node/types/cni.ts";
 import type { MetadataFile, Snapshot } from "../node/types/snapshot.ts";
 import type { Risk } from "./doctor-report.ts";
 

@@ -4,10 +4,11 @@ import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
 import { entriesIn } from "../host/safe-fs.ts";
 import { valueOr } from "../host/source.ts";
-import { type CniConfFile, readCniConfFiles } from "../node/cni-conf-files.ts";
+import { faultInFront, readCniConfFiles } from "../node/cni-conf-files.ts";
 import { type ConfiguredBinDirs, configuredBinDirs } from "../node/containerd-config.ts";
 import { readInotifyUse } from "../node/inotify.ts";
 import { readProcessTable } from "../node/process-table.ts";
+import type { CniConfFile } from "../node/types/cni.ts";
 import type { Runtime } from "../node/types/runtime.ts";
 import type { InotifyUse, Snapshot } from "../node/types/snapshot.ts";
 import type { Risk } from "./doctor-report.ts";
@@ -68,26 +69,17 @@ export function binDirRisk(
   });
 }
 
-/** The runtime uses the first file: one of an uninstalled add-on hides the network that works. */
-export function staleConfRisk([first, ...others]: readonly CniConfFile[]): readonly Risk[] {
-  if (first === undefined) return [];
-  const working = others.find((one) => staleness(one) === undefined);
-  const why = staleness(first);
-  if (why === undefined || working === undefined) return [];
+export function staleConfRisk(files: readonly CniConfFile[]): readonly Risk[] {
+  const stale = faultInFront(files);
+  if (stale === undefined) return [];
+  const { file, fault, working } = stale;
   return [
     {
       id: "stale CNI configuration in front",
-      detail: `the runtime uses ${first.file}, and ${why}; ${working.file} comes after it`,
-      end: `If no pod of this cluster serves that plugin any more: mv ${first.file} ${first.file}.disabled`,
+      detail: `the runtime uses ${file}, and ${fault}; ${working} comes after it`,
+      end: `If no pod of this cluster serves that plugin any more: mv ${file} ${file}.disabled`,
     },
   ];
-}
-
-function staleness({ notInstalled, missingKubeconfigs }: CniConfFile): string | undefined {
-  const [plugin] = notInstalled;
-  if (plugin !== undefined) return `its plugin ${plugin} is not installed`;
-  const [kubeconfig] = missingKubeconfigs;
-  return kubeconfig === undefined ? undefined : `the kubeconfig that it names, ${kubeconfig}, does not exist`;
 }
 
 export function versionRisk(files: readonly CniConfFile[]): readonly Risk[] {

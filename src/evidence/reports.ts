@@ -75,6 +75,16 @@ export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeVie
   return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
 }
 
+/** What the pattern finds in the errors of calls that failed lately, as the runtime returned them. */
+export function freshErrors(view: Pick<NodeView, "snapshot">, pattern: RegExp): readonly RegExpExecArray[] {
+  const { observedAt } = view.snapshot;
+  return runtimeReports(view.snapshot).flatMap((report) => {
+    if (report.kind !== "failed" || !isFresh({ at: lineTime(report.line.text, observedAt) }, view)) return [];
+    const match = pattern.exec(report.error);
+    return match === null ? [] : [match];
+  });
+}
+
 function reportOf({ by, operation, sandboxId, holder, pod, error, line }: FailedOperation, now: Date): CallReport {
   return {
     by,

@@ -3,16 +3,21 @@ import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { confFilesIn, installedIn, parseNetworkConf } from "./cni-conf.ts";
+import type { CniConfFile, ConfInFront } from "./types/cni.ts";
 
-/** One network configuration of the directory, used or not. */
-export interface CniConfFile {
-  readonly file: string;
-  readonly cniVersion?: string;
-  readonly plugins: readonly string[];
-  /** Plugins without an executable. */
-  readonly notInstalled: readonly string[];
-  /** Kubeconfigs that it names, and that do not exist. */
-  readonly missingKubeconfigs: readonly string[];
+/** The runtime uses the first file: one of an uninstalled add-on hides the network that works. */
+export function faultInFront([first, ...others]: readonly CniConfFile[]): ConfInFront | undefined {
+  const fault = first === undefined ? undefined : faultOf(first);
+  const working = others.find((one) => faultOf(one) === undefined);
+  if (first === undefined || fault === undefined || working === undefined) return undefined;
+  return { file: first.file, fault, working: working.file };
+}
+
+function faultOf({ notInstalled, missingKubeconfigs }: CniConfFile): string | undefined {
+  const [plugin] = notInstalled;
+  if (plugin !== undefined) return `its plugin ${plugin} is not installed`;
+  const [kubeconfig] = missingKubeconfigs;
+  return kubeconfig === undefined ? undefined : `the kubeconfig that it names, ${kubeconfig}, does not exist`;
 }
 
 const MAX_FILES = 20;
@@ -36,6 +41,7 @@ export function readCniConfFiles(root: string, dir: string, binDirs: readonly st
           cniVersion: stringIn(parseJson(text), "cniVersion"),
           plugins: types.map(printable),
           notInstalled: types.filter((type) => !installedIn(root, binDirs, type)).map(printable),
+          kubeconfigs: kubeconfigs.map(printable),
           missingKubeconfigs: kubeconfigs
             .filter((path) => statsOf(resolveOnHost(root, path, "follow")) === undefined)
             .map(printable),

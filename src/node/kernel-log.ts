@@ -36,6 +36,11 @@ const SIGNS: readonly Sign[] = [
     word: "unregister_netdevice",
     line: /\bunregister_netdevice: waiting for \S{1,64} to become free/,
   },
+  {
+    kind: "signalsDenied",
+    word: 'apparmor="DENIED"',
+    line: /\boperation="signal"[^\n]{0,400}?(?:comm="(?:runc|crun)|peer="[^"]{0,60}(?:runc|crun))/,
+  },
 ];
 
 const LONGEST_QUOTE = 300;
@@ -54,13 +59,20 @@ export async function readKernelLog({ root, signal }: Pick<HostDir, "root" | "si
   try {
     const stats = fstatSync(fd);
     if (!stats.isCharacterDevice() && !stats.isFile()) return absent(`${KMSG} is neither a device nor a file`);
-    const signs = { stalls: { count: 0 }, hungTasks: { count: 0 }, netdeviceWaits: { count: 0 } };
+    const signs = {
+      stalls: { count: 0 },
+      hungTasks: { count: 0 },
+      netdeviceWaits: { count: 0 },
+      signalsDenied: { count: 0 },
+    };
     let first: string | undefined;
     await eachPaced(chunks(fd), signal, (lines) => {
       first ??= RECORD.exec(textOf(lines, 0))?.[1];
       countSigns(lines, signs);
     });
-    return read({ ...signs, sinceBoot: Number(first) === 0 });
+    const { signalsDenied, ...others } = signs;
+    const denied = signalsDenied.count === 0 ? undefined : signalsDenied;
+    return read({ ...others, signalsDenied: denied, sinceBoot: Number(first) === 0 });
   } finally {
     closeSync(fd);
   }

@@ -98,18 +98,38 @@ async function observeRuntime(options: ObserveOptions, env: Environment): Promis
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
     const late = callWithin(leftOf(timeoutMs, startedAt));
     const settled = await rescan(snapshot, root, () => observeContainerd(containerd, late));
-    return await withCniDaemons(settled, root, late.signal);
+    return await withPointedAt(await withCniDaemons(settled, root, late.signal), root);
   } finally {
     channel.close();
   }
 }
 
+/** Errors that a file of the node confirms: `pointed-at.ts` reads it, and is loaded for them alone. */
+const POINTING =
+  /mkdir \S{0,3}\/sys\/fs\/cgroup|ip address different from|for an interface other than|kubeconfig|x509: |(?:remove|delete) cgroup/i;
+
+async function withPointedAt(snapshot: Snapshot, root: string): Promise<Snapshot> {
+  const lines = (valueOr(snapshot.logs, undefined)?.lines ?? []).filter(({ text }) => POINTING.test(text));
+  if (lines.length === 0) return snapshot;
+  const { readPointedAt } = await import("./pointed-at.ts");
+  const { conf, bin } = cniDirsOf(snapshot);
+  return { ...snapshot, pointedAt: readPointedAt({ root, confDir: conf, binDirs: withoutGuard(root, bin), lines }) };
+}
+
+function cniDirsOf(snapshot: Snapshot): { readonly conf: string; readonly bin: readonly string[] } {
+  const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
+  const reported = valueOr(snapshot.cri, undefined)?.cniDirs;
+  const used = valueOr(snapshot.cni.conf, undefined);
+  return {
+    conf: reported?.conf ?? used?.dir ?? places.cniConfDir,
+    bin: reported?.bin ?? used?.binDirs ?? places.cniBinDirs,
+  };
+}
+
 /** Read only if something waits or fails: a healthy node does not need the scan of every process's sockets. */
 async function withCniDaemons(snapshot: Snapshot, root: string, signal: AbortSignal): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
-  const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
-  const reported = valueOr(snapshot.cri, undefined)?.cniDirs?.conf;
-  const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? places.cniConfDir;
+  const confDir = cniDirsOf(snapshot).conf;
   const table = await readProcessTable({ root, signal });
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table, signal }) };
 }
@@ -159,7 +179,7 @@ async function observeWith(
   async function kernelFacts(): Promise<Source<KernelFacts>> {
     if (options.withoutKernelLog === true) return absent("not requested");
     // A healthy node does not need the milliseconds for reading its log.
-    if (!(await hasDeadSandboxes) && !hasRestarts((await runtimeFacts).cri))
+    if (!(await hasDeadSandboxes) && !hasRestarts((await runtimeFacts).cri) && !isSignalRefused(await readingLogs))
       return absent("nothing is dead, and nothing restarts");
     return await readKernelLog({ root, signal });
   }
@@ -228,6 +248,10 @@ async function observeWith(
     kernel,
     inotify,
   };
+}
+
+function isSignalRefused(logs: Snapshot["logs"]): boolean {
+  return (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => text.includes("unable to signal init"));
 }
 
 function hasRestarts(cri: Source<CriFacts>): boolean {

@@ -154,3 +154,24 @@ export interface NetnsEntry {
   readonly inode: bigint | undefined;
   readonly modifiedAt: Date;
 }
+
+/** One network configuration of the directory, used or not. */
+export interface CniConfFile {
+  readonly file: string;
+  readonly cniVersion?: string;
+  readonly plugins: readonly string[];
+  /** Plugins without an executable. */
+  readonly notInstalled: readonly string[];
+  /** Kubeconfigs that it names. */
+  readonly kubeconfigs: readonly string[];
+  /** Those that do not exist. */
+  readonly missingKubeconfigs: readonly string[];
+}
+
+/** The first configuration, if it cannot work while a later one can. */
+export interface ConfInFront {
+  readonly file: string;
+  readonly fault: string;
+  /** A later file without a fault. */
+  readonly working: string;
+}

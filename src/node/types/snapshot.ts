@@ -2,6 +2,7 @@ import type { Source } from "../../host/source.ts";
 import type { ApiPod, ClusterFacts, Holder, PodEvent, UnattachedVolume } from "../../kube/cluster-facts.ts";
 import type { CniDaemon, CniFacts, FileHealth, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { PodUid } from "./ids.ts";
+import type { PointedAt } from "./pointed-at.ts";
 import type { ContainerdFacts, ContainerRecord, CriFacts, ProcessFacts, Runtime } from "./runtime.ts";
 
 /** Everything that unghost knows about a node at one moment. Built once by observe(), never changed later. */
@@ -29,6 +30,8 @@ export interface Snapshot {
   readonly csi?: Source<readonly CsiSocket[]>;
   /** Missing if nothing waits and nothing fails. */
   readonly inotify?: Source<InotifyUse>;
+  /** Missing if no error in the logs points at any of it. */
+  readonly pointedAt?: PointedAt;
   /** Absent if no kubelet runs that has a directory of static pods. */
   readonly staticManifests?: Source<readonly StaticManifest[]>;
   /** Missing without an API server. */
@@ -112,6 +115,8 @@ export interface KernelFacts {
   readonly hungTasks: KernelSign;
   /** Network devices that cannot be removed because they are still referenced. */
   readonly netdeviceWaits: KernelSign;
+  /** Signals of runc that AppArmor refused; missing if there are none. */
+  readonly signalsDenied?: KernelSign;
   /** Whether the ring buffer still has its first record: otherwise the counts are a minimum. */
   readonly sinceBoot: boolean;
 }
