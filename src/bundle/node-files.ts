@@ -5,6 +5,7 @@ import {
   OWN_CONTAINERDS,
   PLAIN_CONTAINERD,
   placesAt,
+  SERVICE_CONFIGS,
 } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, readRegularFile } from "../host/safe-fs.ts";
@@ -51,8 +52,7 @@ const NODE_CONFIGS = [
   PLAIN_CONTAINERD.config,
   CRIO_CONFIG.file,
   "/etc/crictl.yaml",
-  "/etc/rancher/k3s/config.yaml",
-  "/etc/rancher/rke2/config.yaml",
+  ...SERVICE_CONFIGS,
   ...NODE_DIRS.map((dir) => `${dir}/config.yaml`),
 ];
 const CONFIG_DIRS = ["/etc/containerd/conf.d", CRIO_CONFIG.dropIns, ...CNI_CONF_DIRS];
