@@ -31,6 +31,14 @@ export function hasCgroup2(): boolean {
   return mountedHierarchies().some(({ type }) => type === "cgroup2");
 }
 
+/**
+ * For a node whose kubelet starts again beside running pods: it sets limits of their cgroups then, for which a v2
+ * hierarchy beside v1 has no controllers.
+ */
+export function cgroupOfRestartedKubelet(): CgroupVersion {
+  return mountedHierarchies().some(({ type }) => type === "cgroup") ? "v1" : "v2";
+}
+
 /** The cgroups of a node called `name`: below our own, so that our limits apply to the node too. */
 export function planCgroups(name: string, version: CgroupVersion = defaultCgroup()): readonly CgroupPart[] {
   const own = ownPaths();

@@ -20,7 +20,7 @@ export interface ClusterNode {
   boot(beforeKubelet?: () => Promise<void>): Promise<void>;
 }
 
-export interface ClusterNodeOptions extends Pick<NodeOptions, "watch" | "disk" | "runtimeConfig"> {
+export interface ClusterNodeOptions extends Pick<NodeOptions, "watch" | "disk" | "cgroup" | "runtimeConfig"> {
   readonly runtime: RuntimeVersion;
   readonly kubelet: KubeletSettings;
   readonly addresses: ClusterAddresses;

@@ -1,3 +1,4 @@
+import { defaultCgroup } from "../cgroup.ts";
 import type { NodeOptions } from "../node.ts";
 import type { ExecOptions } from "../node-exec.ts";
 import { until } from "../poll.ts";
@@ -20,6 +21,7 @@ export interface ClusterOptions {
   readonly kubelet?: KubeletSettings;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
+  readonly cgroup?: NodeOptions["cgroup"];
   /** IPv4 by default. */
   readonly addresses?: ClusterAddresses;
   readonly runtimeConfig?: string;
@@ -68,8 +70,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
   const tools = await ensureTools();
   const { runtime = "1.6", kubelet = {}, disk = "directory", runtimeConfig = "", watch } = options;
-  const { addresses = IPV4 } = options;
-  const how = { runtime, kubelet, addresses, disk, runtimeConfig, ...(watch === undefined ? {} : { watch }) };
+  const { addresses = IPV4, cgroup = defaultCgroup() } = options;
+  const how = { runtime, kubelet, addresses, disk, cgroup, runtimeConfig, ...(watch === undefined ? {} : { watch }) };
   // Concurrently: each of them mostly waits for its own programs.
   const starting = startControlPlane(tools, programs, addresses);
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { WATCHING_LAUNCH_SCRIPT } from "../boot.ts";
 import { cacheDir } from "../cache.ts";
-import { defaultCgroup, planCgroups } from "../cgroup.ts";
+import { type CgroupVersion, defaultCgroup, planCgroups } from "../cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE } from "../cni-config.ts";
 import type { CommandResult } from "../command.ts";
 import { importPauseImage } from "../image-import.ts";
@@ -45,7 +45,11 @@ const WAIT_MS = 300_000;
 /** The path of the downloaded executable. */
 export const DOWNLOADED = "/root/unghost";
 
-export async function startSystemdNode(layout: Layout, program: string): Promise<SystemdNode> {
+export async function startSystemdNode(
+  layout: Layout,
+  program: string,
+  cgroup: CgroupVersion = defaultCgroup(),
+): Promise<SystemdNode> {
   const tools = await ensureTools();
   const rootfs = await ensureSystemdRootfs();
   if (!rootfs.available) throw new Error(`no node with systemd: ${rootfs.reason}`);
@@ -58,7 +62,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     dir: dir.path,
     hostname,
     busybox: tools.busybox,
-    cgroups: planCgroups(cgroupName(dir)),
+    cgroups: planCgroups(cgroupName(dir), cgroup),
     visible: [cacheDir()],
     init: { launch: WATCHING_LAUNCH_SCRIPT, boot: SYSTEMD_BOOT_SCRIPT, env: { LAB_ROOTFS: join(rootfs.path, "root") } },
   });
@@ -118,7 +122,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     // Not overlayfs: the node's root is one, and no layer of an overlay may be on another.
     const setup = await containerdSetup(layout.containerd, tools, {
       snapshotter: "native",
-      cgroup: defaultCgroup(),
+      cgroup,
       extraConfig: layout.containerdConfig ?? "",
     });
     mkdirSync(path(dirname(DOWNLOADED)), { recursive: true });

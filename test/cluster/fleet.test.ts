@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
+import { cgroupOfRestartedKubelet } from "../../lab/cgroup.ts";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { startAttachingDriver } from "../../lab/cluster/csi-attacher.ts";
@@ -17,7 +18,12 @@ import { HANG_GUARD_MS, sharedCluster, WAIT_MS } from "./lab-cluster.ts";
 import { agentLog, makeGhost } from "./pod-ghost.ts";
 
 // containerd 1.6 cannot stop a sandbox with a torn cached result.
-const story = sharedCluster({ nodes: 2, runtime: "1.6", kubelet: { runtimeRequestTimeout: "5s" } });
+const story = sharedCluster({
+  nodes: 2,
+  runtime: "1.6",
+  cgroup: cgroupOfRestartedKubelet(),
+  kubelet: { runtimeRequestTimeout: "5s" },
+});
 const OPERATOR = "/etc/unghost/operator";
 const viewer = readFileSync("deploy/rbac/viewer.yaml", "utf8");
 

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { afterEach } from "vitest";
 import { stringify } from "yaml";
+import type { CgroupVersion } from "../../lab/cgroup.ts";
 import { ensureClusterTools } from "../../lab/cluster/tools.ts";
 import { PAUSE_IMAGE } from "../../lab/pause-image.ts";
 import { until } from "../../lab/poll.ts";
@@ -47,12 +48,15 @@ afterEach(async () => {
 });
 
 /** A node that is destroyed after the test. unghost is on it and not installed. */
-export async function systemdNode(kind: (typeof ALL_LAYOUTS)[number] = "containerd"): Promise<BootedNode> {
+export async function systemdNode(
+  kind: (typeof ALL_LAYOUTS)[number] = "containerd",
+  cgroup?: CgroupVersion,
+): Promise<BootedNode> {
   const tools = await ensureClusterTools();
   if (!tools.available) throw new Error(tools.reason);
   const kubelet = `${tools.kubernetesDir}/kubelet`;
   const layout = await layoutOf(kind, kubelet);
-  const node = await startSystemdNode(layout, resolve(UNGHOST));
+  const node = await startSystemdNode(layout, resolve(UNGHOST), cgroup);
   nodes.push(node);
 
   async function runningPods(): Promise<ReadonlyMap<string, string>> {
