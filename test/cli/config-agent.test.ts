@@ -98,7 +98,7 @@ agent:
     - {from: 00:00, to: 24:00}
   ignoreNamespaces: [kube-system]
   cap: 7
-  fleet: {slots: 2, namespace: tools, breakerShare: 0.5, breakerAtLeast: 9}
+  fleet: {slots: 2, namespace: tools, breakerShare: 0.5, breakerAtLeast: 9, breakerNodes: 40}
   listen: "[::]:9999"
   tlsCert: /tls.crt
   tlsKey: /tls.key
@@ -115,7 +115,7 @@ agent:
     ],
     ignoredNamespaces: ["kube-system"],
     cap: 7,
-    fleet: { slots: 2, namespace: "tools", breakerShare: 0.5, breakerLeast: 9 },
+    fleet: { slots: 2, namespace: "tools", breakerShare: 0.5, breakerLeast: 9, breakerNodes: 40 },
   });
   expect(service).toEqual({
     listen: "[::]:9999",
@@ -152,7 +152,7 @@ describe("an invalid setting is reported with its line, path, expected type and 
     [
       "an unknown key",
       "agent:\n  fleet:\n    colour: red\n",
-      ":3:5: agent.fleet.colour: unknown key; known are slots, namespace, breakerShare, breakerAtLeast",
+      ":3:5: agent.fleet.colour: unknown key; known are slots, namespace, breakerShare, breakerAtLeast, breakerNodes",
     ],
     [
       "a misspelt class",

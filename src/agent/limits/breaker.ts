@@ -17,7 +17,11 @@ export interface FleetPolicy {
   readonly breakerShare: number;
   /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
   readonly breakerLeast: number;
+  /** This many unhealthy nodes open the breaker whatever their share; missing: only the share counts. */
+  readonly breakerNodes?: number;
 }
+
+type BreakerLimits = Pick<FleetPolicy, "breakerShare" | "breakerLeast" | "breakerNodes">;
 
 export const CLOSED: BreakerState = { open: false };
 
@@ -38,17 +42,19 @@ export function countReports(reports: readonly NodeHealth[], now: Date): FleetCo
 }
 
 /**
- * Opens when a large share of the fleet became unhealthy at once, and closes below half of the threshold: the nodes are
+ * Opens when a large share or number of the fleet became unhealthy at once, and closes below half of the threshold: the nodes are
  * healthy again, or no more became unhealthy for a while. In the second case they are healed, a few at a time.
  */
 export function decideBreaker(
   before: BreakerState,
   { reporting, turnedUnhealthy }: FleetCounts,
-  { breakerShare, breakerLeast }: Pick<FleetPolicy, "breakerShare" | "breakerLeast">,
+  { breakerShare, breakerLeast, breakerNodes = Number.POSITIVE_INFINITY }: BreakerLimits,
   now: Date,
 ): BreakerState {
   const isImplausible = (part: number): boolean =>
-    turnedUnhealthy > 0 && turnedUnhealthy >= breakerLeast * part && turnedUnhealthy / reporting >= breakerShare * part;
+    turnedUnhealthy > 0 &&
+    (turnedUnhealthy >= breakerNodes * part ||
+      (turnedUnhealthy >= breakerLeast * part && turnedUnhealthy / reporting >= breakerShare * part));
   if (before.open) return isImplausible(1 / 2) ? before : CLOSED;
   if (!isImplausible(1)) return CLOSED;
   return {

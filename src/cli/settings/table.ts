@@ -214,7 +214,11 @@ export const FLEET = {
   },
   breakerAtLeast: {
     ...withDefault(kinds.wholeNumber(1, 10_000), 3),
-    meaning: "Fewer unhealthy nodes than this never stop the others.",
+    meaning: "Fewer unhealthy nodes than this never stop the others by their share.",
+  },
+  breakerNodes: {
+    ...kinds.wholeNumber(1, 10_000),
+    meaning: "Number of unhealthy nodes from which on no node heals, whatever their share.",
   },
 } as const satisfies Settings;
 

@@ -67,6 +67,21 @@ test("does not open for nodes that became unhealthy one by one over days", () =>
   expect(decideBreaker(CLOSED, countReports(reports, NOW), LIMITS, NOW).open).toBe(false);
 });
 
+describe("a number of nodes", () => {
+  const limits = { ...LIMITS, breakerNodes: 20 };
+  const decide = (before: BreakerState, howMany: number) =>
+    decideBreaker(before, countReports(fleet(1000, howMany), NOW), limits, NOW).open;
+
+  test("opens the breaker although the share is small, and keeps it open until half of it", () => {
+    expect([decide(CLOSED, 19), decide(CLOSED, 20)]).toEqual([false, true]);
+    expect([decide(OPEN, 10), decide(OPEN, 9)]).toEqual([true, false]);
+  });
+
+  test("does not replace the share", () => {
+    expect(decideBreaker(CLOSED, countReports(fleet(10, 3), NOW), limits, NOW).open).toBe(true);
+  });
+});
+
 describe("an open breaker", () => {
   test("stays open with its first message while more than half as many are newly unhealthy", () => {
     expect(decideBreaker(OPEN, countReports(fleet(10, 2), NOW), LIMITS, NOW)).toBe(OPEN);
