@@ -91,7 +91,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect([yes.code, await listedIds(node)]).toEqual([0, []]);
     expect(yes.stdout).toMatch(/Heal 3 ghosts on \S+\? \[y\/N\] /);
     const seen = flat(yes.stdout);
-    expect(seen).toContain("RESULT POD CLASS DONE TIME LOGS ");
+    expect(seen).toContain("RESULT WHAT CLASS DONE TIME LOGS ");
     expect(seen.match(/healed default\/\S+ dead-after-crash removed \d+\.\ds /g)).toHaveLength(3);
     expect(seen).toMatch(/healed default\/busy dead-after-crash removed \d+\.\ds \S*[0-9a-z]{9}-[0-9a-z]{4} /);
     expect(seen).toMatch(/Logs: \/var\/lib\/unghost\/quarantine /);
