@@ -44,6 +44,15 @@ describe("candidates", () => {
     expect(candidates[0]?.evidence.map(({ source }) => source)).toEqual(["cri", "processes", "containerd"]);
   });
 
+  test("name in their proof the calls that still work on them", () => {
+    const DEL_FAILED = { plugins: [pluginFor("a", "DEL", 5, 501), pluginFor("a", "DEL", 6, 502)] };
+    const { candidates } = sorted({ ...DEL_FAILED, sandboxes: [dead], logLines: [delErrorLine("a", "no")] });
+
+    expect(candidates[0]?.evidence[1]?.fact).toBe(
+      "no shim and no process carries its id, except for the CNI DEL in pid 501 (/opt/cni/bin/bridge), the CNI DEL in pid 502 (/opt/cni/bin/bridge)",
+    );
+  });
+
   test("never include a Ready one, without a reason", () => {
     expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
   });

@@ -203,6 +203,12 @@ const ROWS: readonly Row[] = [
     }),
   ),
   {
+    when: "a kubelet follows, and it holds no container",
+    facts: { hasContainers: false, kubeletFollows: true },
+    rung: 0,
+    code: "kubelet-follows",
+  },
+  {
     when: "a kubelet follows, and something prevents the removal",
     facts: { ...UNASKED, pod: "gone", kubeletFollows: true, obstacle: true },
     rung: 3,

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DEFAULT_WAITS } from "../../../src/heal/proof/fresh-facts.ts";
-import { findReference, ProofLost, proveDead, proveStillDead, stillReferenced } from "../../../src/heal/proof/prove.ts";
+import {
+  findReference,
+  ProofLost,
+  proveDead,
+  proveStillDead,
+  proveStray,
+  stillReferenced,
+} from "../../../src/heal/proof/prove.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
@@ -104,6 +111,44 @@ describe("proveStillDead", () => {
       message: "not-dead",
       reason: { code: "not-dead", text: "not dead any more: it is Ready" },
     });
+  });
+});
+
+describe("proveStray: a container without its sandbox", () => {
+  const STRAY = { containerId: CONTAINER_ID, sandboxId: ID };
+  const LEFT: FakeNode = { containers: [criContainer(ID)] };
+
+  test("is dead without a sign of life, and returned with what has the same sandbox", async () => {
+    expect(await proveStray(STRAY, fakeTools(fixture, LEFT))).toEqual({ state: "dead", containerIds: [CONTAINER_ID] });
+  });
+
+  test("is gone when only others of its sandbox are left", async () => {
+    const others = [criContainer(ID, { id: "d".repeat(64) })];
+    expect(await proveStray(STRAY, fakeTools(fixture, { containers: others }))).toEqual({ state: "gone" });
+  });
+
+  test("is not gone as long as another of its sandbox runs", async () => {
+    const running = criContainer(ID, { id: "d".repeat(64), state: ContainerState.CONTAINER_RUNNING });
+    const proof = await proveStray(STRAY, fakeTools(fixture, { containers: [running] }));
+    expect(proof).toMatchObject({ state: "not-dead", liveness: { found: [{ sign: "container" }] } });
+  });
+
+  test("is left alone when the runtime lists its sandbox", async () => {
+    const cri: FakeNode["cri"] = { podSandboxState: () => Promise.reject(new TypeError("was listed")) };
+    const listed = { ...LEFT, sandboxes: [criSandbox(ID)], cri };
+    expect(await proveStray(STRAY, fakeTools(fixture, listed))).toEqual({ state: "sandbox-listed" });
+  });
+
+  test("is left alone when only the status has its sandbox, which is asked with a timeout", async () => {
+    const deadlines: number[] = [];
+    const cri: FakeNode["cri"] = {
+      podSandboxState: (_id, { timeoutMs }) => {
+        deadlines.push(timeoutMs);
+        return Promise.resolve(PodSandboxState.SANDBOX_NOTREADY);
+      },
+    };
+    expect(await proveStray(STRAY, fakeTools(fixture, { ...LEFT, cri }))).toEqual({ state: "sandbox-listed" });
+    expect(deadlines).toEqual([DEFAULT_WAITS.queryMs]);
   });
 });
 
