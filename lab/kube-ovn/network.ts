@@ -6,10 +6,10 @@ import { ensureCniProgram } from "../cni-programs.ts";
 import { DELEGATE_SOCKET } from "../delegate-daemon.ts";
 import { useMultus } from "../multus.ts";
 import type { LabNode } from "../node.ts";
-import { createCgroupScript, joinCgroupScript } from "../node-cgroup.ts";
+import { createCgroupScript, joinCgroupScript, limitCpu } from "../node-cgroup.ts";
 import { until } from "../poll.ts";
 import type { MultusVersion } from "../tools.ts";
-import { KUBE_OVN_NETWORK } from "./load.ts";
+import { KUBE_OVN_NETWORK, type Load } from "./load.ts";
 
 /** kube-ovn's own CNI plugin, built from its source; only its daemon is the lab's. */
 export const KUBE_OVN = "kube-ovn";
@@ -54,4 +54,13 @@ export async function stopKubeOvnDaemon(node: LabNode): Promise<void> {
   const pid = Number(readFileSync(node.livePath(PID_FILE), "utf8"));
   await node.kill(pid);
   await until("kube-ovn's daemon is gone", START_MS, () => !existsSync(node.livePath(`/proc/${pid}`)) || undefined);
+}
+
+/** From the next request on. */
+export function loadKubeOvnDaemon(node: LabNode, load: Load): Promise<void> {
+  return node.writeFile(LOAD_FILE, JSON.stringify(load));
+}
+
+export function limitKubeOvnCpu(node: LabNode, milliCpu: number): Promise<void> {
+  return limitCpu(node, CGROUP, milliCpu);
 }
