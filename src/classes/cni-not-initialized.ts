@@ -36,6 +36,8 @@ export const cniNotInitialized: ClassDefinition = {
       text: "NetworkReady=false reason:NetworkPluginNotReady",
       pattern: /networkready=false|networkpluginnotready|network plugin is not ready/,
       confidence: 0.8,
+      decides:
+        "The message behind the reason: “cni plugin not initialized” or “no CNI configuration” is this class; a plugin's own error, as of its status check, has its own cause. A node that booted a minute ago has this condition as well.",
     },
     {
       text: "no CNI configuration file in /etc/cni/net.d/. Has your network provider started?",

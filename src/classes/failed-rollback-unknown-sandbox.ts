@@ -10,7 +10,7 @@ export const failedRollbackUnknownSandbox: ClassDefinition = {
   code: "A5",
   title: "Failed creation whose clean-up failed too",
   explanation:
-    "Creating the pod's network failed, and undoing it failed as well. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again and meets the same plugin error each time.",
+    "Creating the sandbox failed, and undoing that failed as well, mostly because its network could not be torn down. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again, and gets the same error each time.",
   mechanism:
     "RunPodSandbox rolls back when CNI ADD fails. If CNI DEL fails too, the sandbox is stored in state UNKNOWN and its name is kept on purpose until RemovePodSandbox succeeds. On containerd 1.6 its creation time is zero.",
   signatures: () => [
@@ -66,7 +66,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     sandboxDetected(candidate, {
       severity: "critical",
       summary:
-        "its network could not be set up, and the clean-up after that failed too: the runtime keeps the name on purpose until the sandbox is removed",
+        "its creation failed, and the clean-up after that failed too: the runtime keeps the name on purpose until the sandbox is removed",
       evidence: [{ source: "cri", fact: "its creation time is Go's zero time: it was never completely created" }],
     }),
   );

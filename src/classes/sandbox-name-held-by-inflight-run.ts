@@ -75,7 +75,7 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
   inSnapshot:
     "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
   versions: {
-    since: "containerd 1.3, any CRI runtime",
+    since: "containerd 1.3; CRI-O reports the same in other words (O1)",
     until: "open",
     ends: "No upgrade. A network plugin that ends by its own deadline, and a CNI daemon with enough CPU and memory, prevent it.",
     note: "Kubelet 1.36 and later cancel more of their own calls, and make it more frequent.",

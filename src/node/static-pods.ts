@@ -38,11 +38,34 @@ export async function readStaticManifests(where: {
   );
 }
 
-function manifestDir(argv: readonly string[], root: string): string | undefined {
+/** The directory of static pods that kubelet's arguments and configuration name, or that its distribution always uses. */
+export function manifestDir(argv: readonly string[], root: string): string | undefined {
   const config = configOf(argv, root);
   const configured = config === undefined ? undefined : settingIn(config, IN_KUBELET_CONFIG);
-  const dir = flagOf(argv, "pod-manifest-path") ?? configured;
+  const dir =
+    flagOf(argv, "pod-manifest-path") ?? lastDropIn(flagOf(argv, "config-dir"), root) ?? configured ?? dirOfK3s(argv);
   return dir?.startsWith("/") === true ? dir : undefined;
+}
+
+const DROP_IN = /\.conf$/;
+const MAX_DROP_INS = 20;
+
+/** Later files of `--config-dir` override earlier ones, and the file of `--config`. */
+function lastDropIn(dir: string | undefined, root: string): string | undefined {
+  if (dir === undefined || provePath(root, dir).kind !== "trusted") return undefined;
+  return entriesIn(resolveOnHost(root, dir, "follow"))
+    .flatMap(({ name, kind }) => (kind === "file" && DROP_IN.test(name) ? [name] : []))
+    .toSorted()
+    .slice(0, MAX_DROP_INS)
+    .flatMap((name) => settingIn(resolveOnHost(root, posix.join(dir, name), "follow"), IN_KUBELET_CONFIG) ?? [])
+    .at(-1);
+}
+
+/** k3s is its own kubelet, and passes it this directory. That of rke2 is a process with arguments. */
+function dirOfK3s(argv: readonly string[]): string | undefined {
+  if (!/^k3s(?:-\w{1,10})?$/.test(posix.basename(argv[0] ?? ""))) return undefined;
+  const data = flagOf(argv, "data-dir") ?? flagOf(argv, "d") ?? "/var/lib/rancher/k3s";
+  return posix.join(data, "agent/pod-manifests");
 }
 
 const NAME = /^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;

@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
-import { podIn } from "../../src/node/static-pods.ts";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { manifestDir, podIn } from "../../src/node/static-pods.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const YAML = `apiVersion: v1
 kind: Pod
@@ -28,4 +31,49 @@ test.each<readonly [string, string, ReturnType<typeof podIn>]>([
   ["empty", "", undefined],
 ])("a manifest %s", (_, manifest, expected) => {
   expect(podIn(manifest)).toEqual(expected);
+});
+
+describe("the directory of static pods", () => {
+  let root: ReturnType<typeof tempDir>;
+  beforeEach(() => {
+    root = tempDir();
+  });
+  afterEach(() => root.remove());
+
+  const KUBEADM = "/var/lib/kubelet/config.yaml";
+  const DROP_INS = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d";
+  const put = (path: string, content: string) => {
+    mkdirSync(dirname(root.join(path)), { recursive: true });
+    writeFileSync(root.join(path), content);
+  };
+
+  test.each<readonly [string, readonly string[], string | undefined]>([
+    ["by its flag", ["/usr/bin/kubelet", "--pod-manifest-path=/etc/manifests"], "/etc/manifests"],
+    ["in kubeadm's file", ["/usr/bin/kubelet", "--config", KUBEADM], "/etc/kubernetes/manifests"],
+    [
+      "of rke2, by the last drop-in",
+      ["kubelet", `--config-dir=${DROP_INS}`],
+      "/var/lib/rancher/rke2/agent/pod-manifests",
+    ],
+    [
+      "of rke2 before its drop-ins, over kubeadm's",
+      ["kubelet", "--config", KUBEADM, `--config-dir=${DROP_INS}`],
+      "/var/lib/rancher/rke2/agent/pod-manifests",
+    ],
+    ["of a k3s server", ["/usr/local/bin/k3s", "server"], "/var/lib/rancher/k3s/agent/pod-manifests"],
+    [
+      "of a k3s agent with its data elsewhere",
+      ["/usr/local/bin/k3s", "agent", "--data-dir", "/data/k3s"],
+      "/data/k3s/agent/pod-manifests",
+    ],
+    ["that is not absolute", ["/usr/bin/kubelet", "--pod-manifest-path=manifests"], undefined],
+    ["of a kubelet without one", ["/usr/bin/kubelet"], undefined],
+  ])("%s", (_, argv, expected) => {
+    put(KUBEADM, "kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\n");
+    put(`${DROP_INS}/00-defaults.conf`, "kind: KubeletConfiguration\nstaticPodPath: /elsewhere\n");
+    put(`${DROP_INS}/10-rke2.conf`, 'staticPodPath: "/var/lib/rancher/rke2/agent/pod-manifests"\n');
+    put(`${DROP_INS}/99-notes.txt`, "staticPodPath: /wrong\n");
+
+    expect(manifestDir(argv, root.path)).toBe(expected);
+  });
 });
