@@ -49,17 +49,17 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "unmount",
     pattern:
-      /unmount(?:volume\.\w{1,40}|device) failed|error cleaning subpath mounts|orphaned pod\b[^]{0,80}? found, but|failed to unmount volume|nodeun(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|unmounter\.\w{1,40} failed|failed to unmount\b[^]{0,200}?\/kubelet\/|volume\.\w{1,20}unmount failed|umount: \S{0,40}\/kubelet\//,
+      /unmount(?:volume\.\w{1,40}|device) failed|error cleaning subpath mounts|orphaned pod\b[^]{0,80}? found, but|failed to unmount volume|nodeun(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|unmounter\.\w{1,40} failed|failed to unmount\b[^]{0,200}?\/kubelet\/|volume\.\w{1,20}unmount failed|\/kubelet\/\S{1,400}: (?:target is busy|device or resource busy|directory not empty)|umount: \S{0,40}\/kubelet\//,
   },
   {
     operation: "detach",
     pattern:
-      /detachvolume\.\w{1,20} failed|controllerunpublishvolume\b[^]{0,200}?(?:failed|error|code =)|failed to detach\b[^]{0,200}?volume|could not detach volume|volume\b[^]{0,120}? failed to detach|faileddetachvolume|failed to detach: /,
+      /detachvolume\.\w{1,20} failed|controllerunpublishvolume\b[^]{0,200}?(?:failed|error|code =)|failed to detach\b[^]{0,200}?volume|could not detach volume|volume\b[^]{0,120}? failed to detach|faileddetachvolume|\bdetacherror: |failed to detach: /,
   },
   {
     operation: "attach",
     pattern:
-      /attachvolume\.\w{1,20} failed|failedattachvolume|multi-attach error|controllerpublishvolume\b[^]{0,200}?(?:failed|error|code =)|(?:failed|unable|could not) (?:to )?attach\b(?! or mount)[^]{0,120}?(?:volume|disk|pvc)|failed to attach: |volume \S{1,200} failed to attach to node|attachment of disk \S{1,120} failed|waitforattach failed|error attaching (?:ebs )?volume/,
+      /attachvolume\.\w{1,20} failed|failedattachvolume|multi-attach error|controllerpublishvolume\b[^]{0,200}?(?:failed|error|code =)|(?:failed|unable|could not) (?:to )?attach\b(?! or mount)[^]{0,120}?(?:volume|disk|pvc)|failed to attach: |volume \S{1,200} failed to attach to node|attachment of disk \S{1,120} failed|\battacherror: |waitforattach failed|error attaching (?:ebs )?volume/,
   },
   {
     operation: "mount",

@@ -109,7 +109,7 @@ test("the runtime's network is back with its status, once", async () => {
   const { watch, back } = watching();
   watch.saw(withNetwork(socket, false));
 
-  await until("it was asked in vain", GUARD_MS, () => (seen.asked > 2 ? true : undefined));
+  await until("it was asked more than once", GUARD_MS, () => (seen.asked > 2 ? true : undefined));
   expect(back).toEqual([]);
   seen.isReady = true;
   await until("it is back", GUARD_MS, () => (back.length > 0 ? true : undefined));
