@@ -6,13 +6,21 @@ import type { Watched } from "./state/store.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** JSON lines, written synchronously, so that a killed agent loses none. */
-export function openLog(level: LogLevel, write: (line: string) => void): Logger {
+/** Of sd-daemon(3): journald takes the number from the beginning of a line as its priority, and removes it. */
+const PRIORITIES: Readonly<Record<string, number>> = { debug: 7, info: 6, warn: 4, error: 3 };
+
+function withPriority(line: string): string {
+  const [, level = "info"] = /^\{"level":"(\w+)"/.exec(line) ?? [];
+  return `<${PRIORITIES[level] ?? PRIORITIES["info"]}>${line}`;
+}
+
+/** JSON lines, written synchronously, so that a killed agent loses none; `toJournald`: each with its priority. */
+export function openLog(level: LogLevel, write: (line: string) => void, toJournald = false): Logger {
   const formatters = { level: (label: string) => ({ level: label }) };
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters };
   const writeIfPossible = (line: string): void => {
     try {
-      write(line);
+      write(toJournald ? withPriority(line) : line);
     } catch {
       // The log's disk is full, and there is no other place to report it: healing continues.
     }

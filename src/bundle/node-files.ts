@@ -5,7 +5,6 @@ import {
   OWN_CONTAINERDS,
   PLAIN_CONTAINERD,
   placesAt,
-  SERVICE_CONFIGS,
 } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, readRegularFile } from "../host/safe-fs.ts";
@@ -52,7 +51,8 @@ const NODE_CONFIGS = [
   PLAIN_CONTAINERD.config,
   CRIO_CONFIG.file,
   "/etc/crictl.yaml",
-  ...SERVICE_CONFIGS,
+  "/etc/rancher/k3s/config.yaml",
+  "/etc/rancher/rke2/config.yaml",
   ...NODE_DIRS.map((dir) => `${dir}/config.yaml`),
 ];
 const CONFIG_DIRS = ["/etc/containerd/conf.d", CRIO_CONFIG.dropIns, ...CNI_CONF_DIRS];

@@ -58,7 +58,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       namesake === undefined
         ? `the API has no pod ${namespace}/${name} on this node`
         : `the pod ${namespace}/${name} was made again: its uid is ${namesake.uid} now, not ${uid}`;
-    const quiet = `nothing of it was made or ended for ${durationInWords(quietMs / 1000)}`;
+    const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
       sandboxDetected(candidate, {
         summary: "its pod is gone from this node, and the sandbox was not removed",

@@ -6,7 +6,7 @@ import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { createdInWords, metadataEvidence, storedSandboxes } from "../evidence/stored-records.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { read } from "../host/source.ts";
-import { isFullId, podInLabels } from "../node/types/ids.ts";
+import { isFullId } from "../node/types/ids.ts";
 import type { MetadataFile, OfflineFacts } from "../node/types/snapshot.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
@@ -77,7 +77,7 @@ function detectStrays(view: NodeView): readonly Detected[] {
     const containers = view.about(sandboxId).containers.map((one) => ({ ...one, isRunning: one.state === "running" }));
     const life = livenessOf({ id: sandboxId, cri: read({ isReady: false, containers }) }, node);
     if (life.state !== "dead") return [];
-    const pod = podInLabels(labels);
+    const pod = podIn(labels);
     return [
       {
         severity: kubeletRuns ? "warning" : "critical",
@@ -95,6 +95,11 @@ function detectStrays(view: NodeView): readonly Detected[] {
 }
 
 const KUBELET_START = "the start of a kubelet 1.19 to 1.21 (k3s of these releases)";
+
+function podIn(labels: Readonly<Record<string, string>>): string | undefined {
+  const name = labels["io.kubernetes.pod.name"];
+  return name === undefined ? undefined : `${labels["io.kubernetes.pod.namespace"]}/${name}`;
+}
 
 /** Records that the next start of containerd loads as containers without a sandbox. */
 function storedStrays(file: MetadataFile) {

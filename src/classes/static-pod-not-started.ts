@@ -71,9 +71,9 @@ function detect(view: NodeView): readonly Detected[] {
           `Restart kubelet, or move ${path} out of its directory, wait for twenty seconds, and move it back.`,
         ],
         subject: { type: "file", path },
-        summary: `kubelet has run for ${durationInWords(upMs / 1000)} and does not start the static pod ${namespace}/${name}`,
+        summary: `kubelet has run for ${inWords(upMs)} and does not start the static pod ${namespace}/${name}`,
         evidence: [
-          { source: "kubelet", fact: `${path} was last written ${durationInWords(ageMs / 1000)} ago` },
+          { source: "kubelet", fact: `${path} was last written ${inWords(ageMs)} ago` },
           {
             source: "cri",
             fact:
@@ -106,4 +106,8 @@ function isLongDead(sandbox: Sandbox, view: NodeView): boolean {
   const ends = about.containers.map(({ exit }) => Number((exit?.finishedAt ?? 0n) / 1_000_000n));
   const lastMs = Math.max(Number(sandbox.createdAt / 1_000_000n), ...ends);
   return view.snapshot.observedAt.getTime() - lastMs >= view.policy.minAgeMs;
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
 }

@@ -175,13 +175,8 @@ function detectMultiAttach(view: NodeView): readonly Detected[] {
       {
         severity: "critical",
         subject: { type: "volume-attachment", name: volume },
-        summary: `${volume} was still attached to another node ${durationInWords(ageMs / 1000)} ago, and the pod that needs it here has not started since`,
-        evidence: [
-          {
-            source: "kubernetes",
-            fact: `event ${event.reason}, ${durationInWords(ageMs / 1000)} ago: ${event.message}`,
-          },
-        ],
+        summary: `${volume} was still attached to another node ${inWords(ageMs)} ago, and the pod that needs it here has not started since`,
+        evidence: [{ source: "kubernetes", fact: `event ${event.reason}, ${inWords(ageMs)} ago: ${event.message}` }],
         blocks: [`pod ${event.namespace}/${event.pod}`],
         blockedPods: namedPods([pod]),
         untreatable: isHeld ? "a pod that uses it is opted out by unghost.dev/ignore" : MULTI_ATTACH_ADVICE,
@@ -243,15 +238,15 @@ function isDoubled({ attached, deletedAt, awaited, holders }: UnattachedVolume):
 function summaryOf(attachment: UnattachedVolume, ageMs: number): string {
   const { volume = "a volume", deletedAt, attached, awaited, missing, holders } = attachment;
   if (missing === true)
-    return `${volume} is not attached to any node, and no attachment to this one was requested for ${durationInWords(ageMs / 1000)}`;
+    return `${volume} is not attached to any node, and no attachment to this one was requested for ${inWords(ageMs)}`;
   const [holder] = holders;
   if (awaited === true && holder !== undefined)
-    return `${volume} is attached to ${holder.node}${stateInWords(holder)}, and the pod that needs it here has waited for ${durationInWords(ageMs / 1000)}`;
+    return `${volume} is attached to ${holder.node}${stateInWords(holder)}, and the pod that needs it here has waited for ${inWords(ageMs)}`;
   if (isDoubled(attachment) && holder !== undefined)
     return `${volume} is attached to this node and to ${holder.node} at once`;
-  if (deletedAt === undefined) return `${volume} is not attached to this node after ${durationInWords(ageMs / 1000)}`;
+  if (deletedAt === undefined) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
   const what = attached ? "is still attached to this node" : "is not attached to this node";
-  return `${volume} ${what} ${durationInWords(ageMs / 1000)} after its attachment was deleted`;
+  return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
 }
 
 function statusOf({ attacher, attached, error, deletedAt, finalizers, missing }: UnattachedVolume): string {
@@ -280,7 +275,7 @@ function stateInWords({ state }: Holder): string {
 function controllerInWords({ controllerLease: lease }: UnattachedVolume, now: Date): readonly string[] {
   if (lease === undefined || !isSilent(lease, now)) return [];
   return [
-    `kube-controller-manager is silent: ${lease.holder} last renewed its lease ${durationInWords(quietMs(lease, now) / 1000)} ago`,
+    `kube-controller-manager is silent: ${lease.holder} last renewed its lease ${inWords(quietMs(lease, now))} ago`,
   ];
 }
 
@@ -293,7 +288,7 @@ function attacherInWords({ attacher, lease, unknown }: UnattachedVolume, now: Da
     return `whether the attacher ${attacher} works is unknown${why}`;
   }
   return isSilent(lease, now)
-    ? `the attacher ${attacher} is silent: ${lease.holder} last renewed its lease ${durationInWords(quietMs(lease, now) / 1000)} ago`
+    ? `the attacher ${attacher} is silent: ${lease.holder} last renewed its lease ${inWords(quietMs(lease, now))} ago`
     : `the attacher ${attacher} works: ${lease.holder} renews its lease`;
 }
 
@@ -362,4 +357,8 @@ function adviceOnHolder(
   if (state.inUse)
     return `${first}, where it is in use${pods === undefined ? "" : ` by ${pods.join(", ")}`}: end the pods there${state.cordoned ? " (drain the node)" : ""}`;
   return `${first}, where it is not in use: see what kube-controller-manager logs`;
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
 }

@@ -146,7 +146,7 @@ export const volumeTeardownBusy: ClassDefinition = {
             "Restart the process or container that has a copy of the mount, and bring storage back that does not answer; kubelet unmounts within two minutes.",
           ],
           subject: { type: "file", path: volumes.path },
-          summary: `${count(volumes.mounts)} of the deleted pod ${pod.namespace}/${pod.name} ${volumes.mounts.length === 1 ? "is" : "are"} still mounted ${durationInWords(quietMs / 1000)} after its containers ended`,
+          summary: `${count(volumes.mounts)} of the deleted pod ${pod.namespace}/${pod.name} ${volumes.mounts.length === 1 ? "is" : "are"} still mounted ${inWords(quietMs)} after its containers ended`,
           evidence: [...mountEvidence(volumes), { source: "kubernetes", fact: "the pod has a deletion timestamp" }],
           blocks: [`the deletion of pod ${pod.namespace}/${pod.name}`],
           blockedPods: namedPods([pod]),
@@ -217,7 +217,7 @@ export const orphanedVolumesDirectory: ClassDefinition = {
             `Move ${volumes.path} away, or remove it: rm --one-file-system -r ${volumes.path}`,
           ],
           subject: { type: "file", path: volumes.path },
-          summary: `kubelet's directory of a pod that no longer exists is left, unchanged for ${durationInWords(quietMs / 1000)}${volumes.mounts.length === 0 ? "" : `, with ${count(volumes.mounts)} mounted`}`,
+          summary: `kubelet's directory of a pod that no longer exists is left, unchanged for ${inWords(quietMs)}${volumes.mounts.length === 0 ? "" : `, with ${count(volumes.mounts)} mounted`}`,
           evidence: [
             ...mountEvidence(volumes),
             { source: "kubernetes", fact: `the API server has no pod with the uid ${volumes.uid} on this node` },
@@ -278,4 +278,8 @@ function mountEvidence({ path, mounts }: PodVolumes): Detected["evidence"] {
 
 function count(mounts: readonly string[]): string {
   return mounts.length === 1 ? "a volume" : `${mounts.length} volumes`;
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
 }

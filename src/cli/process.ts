@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 
 /**
@@ -55,4 +56,17 @@ export function restartForCommand(command: string | undefined, env: Readonly<Nod
     ...engine,
     ...Object.fromEntries(defined),
   });
+}
+
+/** Whether standard output is the journal, by systemd's own answer: device and inode of the stream that it connected. */
+export function writesToJournald(env: Readonly<NodeJS.ProcessEnv>, fd: number): boolean {
+  const [, device, inode] = /^(\d+):(\d+)$/.exec(env["JOURNAL_STREAM"] ?? "") ?? [];
+  if (device === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(fd, { bigint: true });
+    return `${dev}:${ino}` === `${device}:${inode}`;
+  } catch {
+    // Closed by the parent process.
+    return false;
+  }
 }

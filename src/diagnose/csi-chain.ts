@@ -3,7 +3,6 @@ import { isAboutVolumes } from "../evidence/reports.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import { podName } from "../node/types/ids.ts";
 import type { CsiSocket, KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../node/types/snapshot.ts";
 import { eventEvidence } from "./from-logs.ts";
 
@@ -162,10 +161,10 @@ function describe(finding: Finding, chain: Chain): Finding {
     ],
     blocks: [
       ...finding.blocks,
-      `CSI driver ${drivers}: its node plugin ${podName(plugin)} cannot start`,
-      ...crashing.map((pod) => `pod ${podName(pod)}: crash-loops without the driver's socket`),
-      ...down.map((pod) => `pod ${podName(pod)}: is down, and needs the driver's socket to run again`),
-      ...waiting.map((pod) => `pod ${podName(pod)}: waits for a volume of the driver`),
+      `CSI driver ${drivers}: its node plugin ${nameOf(plugin)} cannot start`,
+      ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops without the driver's socket`),
+      ...down.map((pod) => `pod ${nameOf(pod)}: is down, and needs the driver's socket to run again`),
+      ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],
     blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
     followUps: restartsOf(chain),
@@ -213,8 +212,12 @@ function hasFreshVolumes({ ownVolumes, controller, phase }: KnownPod): boolean {
 
 function mountsToCome(waiting: readonly KnownPod[]): Finding["aftermath"] {
   if (waiting.length === 0) return undefined;
-  const pods = waiting.slice(0, MAX_QUOTED).map(podName).join(", ");
+  const pods = waiting.slice(0, MAX_QUOTED).map(nameOf).join(", ");
   const more = waiting.length > MAX_QUOTED ? ` and ${waiting.length - MAX_QUOTED} more` : "";
   const text = `once the driver is back, kubelet mounts the volumes of ${pods}${more} at its next retry, up to 2m2s later`;
   return { text, withinMs: LONGEST_MOUNT_PAUSE_MS };
+}
+
+function nameOf({ namespace = "", name = "" }: Pick<KnownPod, "namespace" | "name">): string {
+  return `${namespace}/${name}`;
 }

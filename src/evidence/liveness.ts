@@ -1,4 +1,4 @@
-import { absent, mapSource, type Source } from "../host/source.ts";
+import { absent, type Source } from "../host/source.ts";
 import type { ContainerdFacts, ProcessFacts, ShimProcess, Task } from "../node/types/runtime.ts";
 import type { StoredRecords } from "../node/types/snapshot.ts";
 
@@ -135,6 +135,10 @@ function processSearches(processes: NodeSigns["processes"], ids: readonly string
 
 function notRead(sign: Sign): Search {
   return { sign, result: "unread" };
+}
+
+function mapSource<T, U>(source: Source<T>, change: (value: T) => U): Source<U> {
+  return source.status === "read" ? { ...source, value: change(source.value) } : source;
 }
 
 /** Which source still refers to an id. An id without a reference is a leak. */

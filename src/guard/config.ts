@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson, property, stringIn } from "../host/text.ts";
+import { parseJson, property, stringIn } from "../host/text.ts";
 import type { Attachment } from "./attachment.ts";
 
 export function networkOf(config: string): string | undefined {
@@ -11,21 +11,25 @@ export function networkOf(config: string): string | undefined {
  */
 export function recordedConfig(attachment: Attachment, given: string): string | undefined {
   const recorded = parseJson(attachment.config);
-  if (!isJsonObject(recorded)) return undefined;
+  if (!isObject(recorded)) return undefined;
   const current = parseJson(given);
   // The output of an ADD that failed is an error, and not a result.
   const result = attachment.phase === "completed" ? parseJson(attachment.result ?? "") : undefined;
-  const complete = isJsonObject(result) ? { ...recorded, prevResult: result } : recorded;
-  if (!isJsonObject(current)) return JSON.stringify(complete);
+  const complete = isObject(result) ? { ...recorded, prevResult: result } : recorded;
+  if (!isObject(current)) return JSON.stringify(complete);
   const lacks = Object.keys(complete).some((key) => lacksPart(property(complete, key), property(current, key)));
   return lacks ? JSON.stringify(complete) : undefined;
 }
 
 /** A chain adds to the previous result after this plugin: having one is enough. */
 function lacksPart(recorded: unknown, current: unknown): boolean {
-  if (isJsonObject(recorded) && isJsonObject(current)) {
+  if (isObject(recorded) && isObject(current)) {
     if ("interfaces" in current || "ips" in current) return false;
     return Object.keys(recorded).some((key) => lacksPart(property(recorded, key), property(current, key)));
   }
   return JSON.stringify(recorded) !== JSON.stringify(current);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -266,9 +266,6 @@ export const talos: Distribution = {
 /** Embedded runtimes first, because their hosts may also run a plain containerd for something else. */
 const DISTRIBUTIONS: readonly Distribution[] = [k3s, rke2, k0s, microk8s, kubeadm, talos, crio, criDockerd];
 
-/** Of k3s and rke2 themselves, with the settings of their kubelet and containerd. */
-export const SERVICE_CONFIGS = ["/etc/rancher/k3s/config.yaml", "/etc/rancher/rke2/config.yaml"] as const;
-
 /** In the order of probing. */
 export const SOCKETS = unique(DISTRIBUTIONS.flatMap(({ sockets }) => sockets));
 

@@ -44,11 +44,6 @@ export function valueOr<T, F>(source: Source<T>, fallback: F): T | F {
   return source.status === "read" ? source.value : fallback;
 }
 
-/** What was not read stays as it is. */
-export function mapSource<T, U>(source: Source<T>, change: (value: T) => U): Source<U> {
-  return source.status === "read" ? { ...source, value: change(source.value) } : source;
-}
-
 /** ENOENT, EEXIST, EXDEV …, or undefined if the error did not come from the operating system. */
 export function errorCode(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !("code" in thrown)) return undefined;

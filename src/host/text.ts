@@ -24,22 +24,12 @@ export function stringIn(value: unknown, key: string): string | undefined {
   return typeof text === "string" ? text : undefined;
 }
 
-export function isJsonObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Escapes control and invisible characters in a name or message of another program. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\uFFFD]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
   });
-}
-
-/** The start of such a name or message, with an ellipsis where it is longer. */
-export function printableWithin(text: string, longest: number): string {
-  const safe = printable(text);
-  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
 }
 
 /** 42 -> "42s", 200 -> "3m20s", 7300 -> "2h1m": short enough for a table cell. */

@@ -3,9 +3,9 @@ import { CNI_GUARD_BIN_DIR, CNI_GUARD_PLUGIN_DIRS } from "../host/distributions.
 import { resolveOnHost } from "../host/paths.ts";
 import { type DirEntry, failedListing, fileText, listDirectory, readRegularFile, statsOf } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
-import { isJsonObject, parseJson, printable, property, stringIn } from "../host/text.ts";
+import { parseJson, printable, property, stringIn } from "../host/text.ts";
 import { provePath } from "../host/trusted-path.ts";
-import { DEFAULT_MULTUS_DIR } from "./cni-files.ts";
+import { DEFAULT_MULTUS_DIR, isJsonObject } from "./cni-files.ts";
 import type { CniConfig, CniPlugin, MultusConfig } from "./types/cni.ts";
 
 export interface CniConfDir {

@@ -1,6 +1,6 @@
 import { type DirEntry, describeKind, type HostDir, readEachEntry, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
-import { isJsonObject, parseJson, property } from "../host/text.ts";
+import { parseJson, property } from "../host/text.ts";
 import type { FileHealth, MultusCache, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";
 import { isFullId, type SandboxId } from "./types/ids.ts";
 
@@ -50,6 +50,10 @@ function judgeRead(
 ): { readonly health: FileHealth; readonly reason?: string } & Details {
   if (content.kind === "closed") return { health: "odd", reason: content.reason };
   return content.text === "" ? { health: "empty" } : judge(content.text);
+}
+
+export function isJsonObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Every cache directory in which libcni may have left results: /var/lib/cni for the runtime, and multus' own. */

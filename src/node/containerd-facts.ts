@@ -7,7 +7,6 @@ import type { Container } from "../runtime/gen/containerd/containers.ts";
 import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { type Process, Status } from "../runtime/gen/containerd/tasks.ts";
 import type { CallOptions } from "../runtime/grpc.ts";
-import { podInLabels } from "./types/ids.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types/runtime.ts";
 
 /** Reads containerd's own records of the `k8s.io` namespace. Throws RuntimeError. */
@@ -80,11 +79,16 @@ function toTask(task: Process): Task {
 /** For the report: one shim serves all tasks of a pod. */
 export function unansweredShims({ records, tasks }: ContainerdFacts): readonly Oddity[] {
   const ids = new Set(tasks.filter(({ status }) => status === "unanswered").map(({ containerId }) => containerId));
-  const pods = records.filter(({ id }) => ids.has(id)).map(({ id, labels }) => podInLabels(labels) ?? id);
+  const pods = records.filter(({ id }) => ids.has(id)).map(({ id, labels }) => podIn(labels) ?? id);
   return [...new Set(pods)].map((pod) => ({
     path: `shim of ${pod}`,
     reason: "it did not answer containerd, so it is not known whether its containers run",
   }));
+}
+
+function podIn(labels: Readonly<Record<string, string>>): string | undefined {
+  const name = labels["io.kubernetes.pod.name"];
+  return name === undefined ? undefined : `${labels["io.kubernetes.pod.namespace"]}/${name}`;
 }
 
 const TASK_STATES: Readonly<Record<Status, Task["status"]>> = {

@@ -2,7 +2,7 @@ import { basename, dirname } from "node:path";
 import { existsSync } from "../host/guarded-fs.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { entriesIn } from "../host/safe-fs.ts";
-import { mapSource, type Source, valueOr } from "../host/source.ts";
+import { type Source, valueOr } from "../host/source.ts";
 import type { ContainerdFacts } from "./types/runtime.ts";
 import type { Snapshot } from "./types/snapshot.ts";
 
@@ -37,16 +37,16 @@ export async function rescan(
   return {
     ...snapshot,
     containerd,
-    processes: mapSource(snapshot.processes, (facts) => ({
+    processes: mapped(snapshot.processes, (facts) => ({
       ...facts,
       shims: facts.shims.filter(({ pid }) => existsSync(hostPath(root, `/proc/${pid}`))),
     })),
     cni: {
       ...snapshot.cni,
-      results: mapSource(results, (files) => files.filter(isThere)),
-      multus: mapSource(multus, (cache) => ({ ...cache, files: cache.files.filter(isThere) })),
-      flannel: mapSource(flannel, (files) => files.filter(isThere)),
-      hostLocal: mapSource(hostLocal, (networks) =>
+      results: mapped(results, (files) => files.filter(isThere)),
+      multus: mapped(multus, (cache) => ({ ...cache, files: cache.files.filter(isThere) })),
+      flannel: mapped(flannel, (files) => files.filter(isThere)),
+      hostLocal: mapped(hostLocal, (networks) =>
         networks.map((network) => ({ ...network, leases: network.leases.filter(isThere) })),
       ),
     },
@@ -71,4 +71,8 @@ function knownIds({ cri, containerd }: Snapshot): ReadonlySet<string> {
     ...(facts?.records ?? []).map(({ id }) => id),
     ...(facts?.sandboxes ?? []).map(({ id }) => id),
   ]);
+}
+
+function mapped<T>(source: Source<T>, change: (value: T) => T): Source<T> {
+  return source.status === "read" ? { ...source, value: change(source.value) } : source;
 }

@@ -12,7 +12,7 @@ import type { ActionResult } from "../heal/run-action.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { printable } from "../host/text.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../node/machine.ts";
-import { isFullId, podName } from "../node/types/ids.ts";
+import { isFullId, type PodRef } from "../node/types/ids.ts";
 import type { KernelFacts, Snapshot } from "../node/types/snapshot.ts";
 import type { LeftAlone } from "../plan/plan.ts";
 import type { NodeReport, ReportedAction, ReportedFinding, SINCE_SOURCES } from "./node-report.ts";
@@ -128,6 +128,10 @@ function inReadingOrder(findings: readonly Finding[]): readonly Finding[] {
 function readingKey({ subject, id }: Finding): string {
   const pod = "pod" in subject ? subject.pod : undefined;
   return pod === undefined ? id : `${podName(pod)}/${id}`;
+}
+
+function podName({ namespace, name }: PodRef): string {
+  return `${namespace}/${name}`;
 }
 
 function compare(one: string, other: string): number {

@@ -1,7 +1,6 @@
 import type { Group } from "../diagnose/explain/group.ts";
 import { printable } from "../host/text.ts";
 import type { NamedPod } from "../node/types/ids.ts";
-import { podName } from "../node/types/ids.ts";
 
 type Names = Pick<Group, "pods" | "sandboxIds">;
 
@@ -26,6 +25,10 @@ function listed(what: string, names: readonly string[], plural = "s"): string | 
   const more = names.length - MAX_NAMED;
   const some = names.slice(0, MAX_NAMED).map(printable).join(", ");
   return `${what}${names.length === 1 ? "" : plural} ${some}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function podName({ namespace, name }: NamedPod): string {
+  return `${namespace}/${name}`;
 }
 
 /** The only sandbox or pod in the text. */

@@ -1,5 +1,5 @@
 import { isCreation, isFailing } from "../evidence/pending.ts";
-import { printable, printableWithin } from "../host/text.ts";
+import { printable } from "../host/text.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { podWords } from "./pending.ts";
 
@@ -87,7 +87,8 @@ export function apiTime(date: Date): string {
 
 /** To the length of a line. */
 export function cut(text: string, longest = LONGEST_TEXT): string {
-  return printableWithin(text, longest);
+  const safe = printable(text);
+  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
 }
 
 function unlessEmpty<Item>(items: Item[]): Item[] | undefined {

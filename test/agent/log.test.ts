@@ -20,6 +20,20 @@ function logged(events: readonly AgentEvent[], level: LogLevel = "info"): readon
 const detected: AgentEvent = { kind: "detected", sighting: sightingOf("dead-after-crash") };
 
 describe("agent log", () => {
+  test.each([
+    ["debug", 7],
+    ["info", 6],
+    ["warn", 4],
+    ["error", 3],
+  ] as const)("to journald a line of level %s has priority %i", (level, priority) => {
+    const lines: string[] = [];
+
+    openLog("debug", (line) => lines.push(line), true)[level]("message");
+
+    const [, number, json = ""] = /^<(\d)>(.*)$/s.exec(lines.join("")) ?? [];
+    expect([Number(number), JSON.parse(json)]).toEqual([priority, expect.objectContaining({ level })]);
+  });
+
   test("writes one JSON object per line, with a constant message and the rest in fields", () => {
     expect(logged([detected])).toEqual([
       expect.objectContaining({

@@ -3,7 +3,7 @@ import { resolveTargets, select, type Target, type TargetProblem } from "../../d
 import { podOf } from "../../evidence/finding.ts";
 import type { Healing } from "../../heal/pipeline.ts";
 import type { ActionResult } from "../../heal/run-action.ts";
-import { printable, printableWithin } from "../../host/text.ts";
+import { printable } from "../../host/text.ts";
 import type { GhostHealSpec, HealAnswer, HealedAction } from "../../kube/ghost-heal.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { capped, DEFAULT_CAP } from "../../plan/policy.ts";
@@ -145,12 +145,7 @@ function refusedBy({ refusal: { message, next, kind }, limit }: Extract<AskedOut
 }
 
 function refusal(code: string, message: string, next: string): HealAnswer {
-  return {
-    outcome: "refused",
-    code,
-    message: printableWithin(message, LONGEST_MESSAGE),
-    next: printableWithin(next, LONGEST_MESSAGE),
-  };
+  return { outcome: "refused", code, message: cut(message, LONGEST_MESSAGE), next: cut(next, LONGEST_MESSAGE) };
 }
 
 const MOST_ACTIONS = 100;
@@ -181,7 +176,7 @@ function actionOf({ action: { finding }, outcome, reason, journalId, seconds }: 
     class: finding.class,
     pod: pod && printable(`${pod.namespace}/${pod.name}`),
     outcome,
-    reason: reason && printableWithin(reason, LONGEST_REASON),
+    reason: reason && cut(reason, LONGEST_REASON),
     journalId,
     seconds: Math.round(seconds * 10) / 10,
   };
@@ -191,9 +186,7 @@ const MOST_LEFT = 20;
 const LONGEST_LEFT = 400;
 
 function whatIsLeft(findings: Diagnosis["findings"], planned: number, healed: number) {
-  const words = findings.map((finding) =>
-    printableWithin(`${finding.class}  ${subjectInWords(finding.subject)}`, LONGEST_LEFT),
-  );
+  const words = findings.map((finding) => cut(`${finding.class}  ${subjectInWords(finding.subject)}`, LONGEST_LEFT));
   return {
     totals: { planned, healed, left: findings.length },
     left: words.length === 0 ? undefined : words.slice(0, MOST_LEFT),
@@ -202,6 +195,11 @@ function whatIsLeft(findings: Diagnosis["findings"], planned: number, healed: nu
 }
 
 const LONGEST_MESSAGE = 1000;
+
+function cut(text: string, longest: number): string {
+  const safe = printable(text);
+  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
+}
 
 const LONGEST_PLAN = 20_000;
 

@@ -1,7 +1,6 @@
 import { resolveOnHost } from "../../host/paths.ts";
 import { valueOr } from "../../host/source.ts";
 import { stateOfSocket } from "../../node/csi.ts";
-import { podName } from "../../node/types/ids.ts";
 import type { Snapshot } from "../../node/types/snapshot.ts";
 import { openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -88,13 +87,17 @@ function downIn({ cniDaemons, multusDaemon, cri, runtime, kubernetes }: Seen, be
   return {
     sockets: new Set([...still, ...all.filter(isDown).map(({ socket }) => socket)]),
     runtime: network?.status === false ? runtime.endpoint : undefined,
-    pods: new Set(pods.flatMap((pod) => (pod.networkAddOn === "not-ready" ? [podName(pod)] : []))),
+    pods: new Set(pods.flatMap((pod) => (pod.networkAddOn === "not-ready" ? [nameOf(pod)] : []))),
   };
 }
 
 function readyPodsOf({ kubernetes }: Seen): ReadonlySet<string> {
   if (kubernetes.source !== "api") return new Set();
-  return new Set(kubernetes.pods.flatMap((pod) => (pod.networkAddOn === "ready" ? [podName(pod)] : [])));
+  return new Set(kubernetes.pods.flatMap((pod) => (pod.networkAddOn === "ready" ? [nameOf(pod)] : [])));
+}
+
+function nameOf({ namespace, name }: { readonly namespace: string | undefined; readonly name: string | undefined }) {
+  return `${namespace}/${name}`;
 }
 
 async function networkIsReady(endpoint: string): Promise<boolean> {

@@ -7,7 +7,8 @@ import { acquireAgentLock } from "../../heal/state/run-lock.ts";
 import { describeError } from "../../host/source.ts";
 import { keepGuardBeside } from "../guard-beside.ts";
 import { interruptedBySignals } from "../interruption.ts";
-import { ExitCode, type Io } from "../io.ts";
+import { ExitCode, type Io, STDOUT } from "../io.ts";
+import { writesToJournald } from "../process.ts";
 import { watchConfigFile } from "../settings/file.ts";
 import { SettingsError } from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
@@ -33,7 +34,7 @@ async function runAgentCommand(flags: NodeFlags & AgentFlags, io: Io): Promise<E
   let { policy } = first.value;
 
   const session = { ...sessionOptions(settings, "agent"), memory: { settledAs: undefined } };
-  const log = openLog(service.logLevel, io.stdout);
+  const log = openLog(service.logLevel, io.stdout, writesToJournald(io.env, STDOUT));
   const lock = await acquireAgentLock(settings.hostRoot, session.uid);
   if (!lock.ok && lock.refusal.kind === "lock") {
     io.stderr(`${lock.refusal.message} ${lock.refusal.next}\n`);

@@ -7,7 +7,8 @@ import { describeKeeper, isSerious, publishKeeper } from "../../durable/keeper-s
 import { pluginRoots, runtimeConfDir } from "../../durable/kept-directories.ts";
 import { describeError } from "../../host/source.ts";
 import { interruptedBySignals } from "../interruption.ts";
-import { ExitCode, type Io } from "../io.ts";
+import { ExitCode, type Io, STDOUT } from "../io.ts";
+import { writesToJournald } from "../process.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { type FlagValues, keeperFlags, nodeFlagAliases } from "../settings/table.ts";
@@ -24,7 +25,7 @@ const ASK_RUNTIME_EVERY_MS = 60_000;
 /** Keeps the files of CNI plugins durable, without the rest of the agent; ends by SIGTERM or SIGINT. */
 async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
-  const log = openLog(settings.verbose ? "debug" : "info", io.stdout);
+  const log = openLog(settings.verbose ? "debug" : "info", io.stdout, writesToJournald(io.env, STDOUT));
   let confDir: string | undefined;
   const askRuntime = async (): Promise<void> => {
     confDir = (await runtimeConfDir({ ...settings, env: io.env })) ?? confDir;

@@ -2,7 +2,6 @@ import * as v from "valibot";
 import type { AgentPolicy, ClassPolicy } from "../../agent/policy/agent-policy.ts";
 import type { FailureClass } from "../../classes/failure-class.ts";
 import { classById, classes, classNamed } from "../../classes/index.ts";
-import { isJsonObject } from "../../host/text.ts";
 import { didYouMean } from "../suggest.ts";
 import type { ConfigFile } from "./file.ts";
 import { SettingsError } from "./kinds.ts";
@@ -23,7 +22,7 @@ import {
   WINDOW,
 } from "./table.ts";
 
-const KEYS_AND_VALUES = v.custom<object>(isJsonObject, "expected keys and values below it");
+const KEYS_AND_VALUES = v.custom<object>(isKeysAndValues, "expected keys and values below it");
 
 /** `heal` is short for `{ mode: heal }`. */
 const ClassEntry = v.pipe(
@@ -45,7 +44,7 @@ const Classes = v.pipe(
   v.record(v.string(), v.nullish(ClassEntry)),
   checkEntries((id, entry) => {
     if (!CLASS_IDS.includes(id)) return `unknown failure class${didYouMean(id, CLASS_IDS)}`;
-    const isSetToHeal = isJsonObject(entry) && "mode" in entry && entry.mode === "heal";
+    const isSetToHeal = isKeysAndValues(entry) && "mode" in entry && entry.mode === "heal";
     if (!isSetToHeal || hasSomethingToRun(id)) return undefined;
     return "unghost has no automatic treatment for it: set it to observe or off";
   }),
@@ -113,11 +112,15 @@ function section<const Entries extends v.ObjectEntries>(entries: Entries) {
   );
 }
 
+function isKeysAndValues(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Reports every wrong entry: valibot's own strict object stops at the first. */
 function checkEntries<Input>(complaintAbout: (key: string, value: unknown) => string | undefined) {
   return v.rawCheck<Input>(({ dataset, addIssue }) => {
     const input: unknown = dataset.value;
-    if (!isJsonObject(input)) return;
+    if (!isKeysAndValues(input)) return;
     for (const [key, value] of Object.entries(input)) {
       const message = complaintAbout(key, value);
       if (message === undefined) continue;
@@ -141,7 +144,7 @@ export function checkAgent(
 ): Checked<AgentSettings> {
   const inFile = file?.values.get("agent") ?? {};
   const overriding = Object.fromEntries([...overrides].map(([key, { value }]) => [key, value]));
-  const merged: unknown = isJsonObject(inFile) ? { ...inFile, ...overriding } : inFile;
+  const merged: unknown = isKeysAndValues(inFile) ? { ...inFile, ...overriding } : inFile;
   const checked = v.safeParse(AgentSection, merged);
   if (checked.success) return { ok: true, value: checked.output };
   const problems = checked.issues.map((issue) => {

@@ -7,9 +7,10 @@ import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { fileBytes, readRegularFile } from "../../host/safe-fs.ts";
 import { describeError, errorCode } from "../../host/source.ts";
-import { isJsonObject, parseJson } from "../../host/text.ts";
+import { parseJson } from "../../host/text.ts";
 import {
   CORRUPT,
+  isJsonObject,
   type Judgement,
   judgeMultusCache,
   judgeResult,

@@ -49,16 +49,6 @@ export interface NamedPod {
   readonly attempt?: number;
 }
 
-export function podName({ namespace = "", name = "" }: Partial<Pick<NamedPod, "namespace" | "name">>): string {
-  return `${namespace}/${name}`;
-}
-
-/** From the labels that kubelet gives to sandboxes and containers. */
-export function podInLabels(labels: Readonly<Record<string, string>>): string | undefined {
-  const name = labels["io.kubernetes.pod.name"];
-  return name === undefined ? undefined : podName({ namespace: labels["io.kubernetes.pod.namespace"], name });
-}
-
 /** By uid if both have one, else by name. */
 export function isSamePod(one: NamedPod | undefined, other: NamedPod): boolean {
   if (one === undefined) return false;
