@@ -14,7 +14,7 @@ import { hangDelegateDaemon, hungCreations } from "../faults/thick-multus.ts";
 import { useMultus } from "../multus.ts";
 import { useThickMultus } from "../multus-thick.ts";
 import type { LabNode } from "../node.ts";
-import { type LabPod, runPods } from "../pods.ts";
+import { type LabPod, runPod, runPods } from "../pods.ts";
 import type { RuntimeVersion } from "../runtime-config.ts";
 import { startStubApi } from "../stub-api.ts";
 
@@ -136,13 +136,18 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
     next: NEXT,
   },
   "clock-step": {
-    what: "The clock stood near 1970 when a sandbox was created, and kubelet would use its attempt again",
+    what: "The clock stood near 1970 when pods were restarted: kubelet goes by creation times and asks for an attempt that is taken",
     runtimes: CONTAINERD,
     inject: async (node, count) => {
-      const [pod] = await running(node, Math.max(count, 1));
-      if (pod === undefined) return [];
-      await reboot(node);
-      return [(await clockStep(node, pod)).did];
+      const did: string[] = [];
+      for (let index = 0; index < count; index += 1) {
+        const spec = { name: `pod-${index}`, uid: crypto.randomUUID(), containers: [{ name: "main" }] };
+        // Its restart got the next attempt, and a creation time long before that of the first.
+        const attempts = [await runPod(node, { ...spec, attempt: 0 }), await runPod(node, { ...spec, attempt: 1 })];
+        for (const { sandboxId } of attempts) await node.cri.stopPodSandbox(sandboxId, CALL);
+        for (const pod of attempts.slice(1)) did.push((await clockStep(node, pod)).did);
+      }
+      return did;
     },
     next: NEXT,
   },

@@ -22,6 +22,8 @@ import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandb
 const STATUS_CONCURRENCY = 64;
 /** CRI-O takes almost four seconds for each of those, on every request. */
 const SLOW_STATUS_MS = 8000;
+/** Who asks for less time than by default gets an answer in it, and what is not known by then. */
+const DEFAULT_TIMEOUT_MS = 4000;
 
 /** Set if the runtime's list was too long for one answer and had to be assembled. */
 const OVERFLOWED = {
@@ -76,13 +78,12 @@ export async function readCri(
 ): Promise<Source<CriFacts>> {
   const idsListed = async () => (await listing).items.map(({ id }) => id);
   const [listedSandboxes, firstContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
-  const { items: listedContainers, sandboxesIncomplete } = await settled(firstContainers, listedSandboxes, cri, () =>
-    listAllContainers(cri, idsListed, options),
-  );
+  const call = statusCall(options);
+  const again = { cri, call, list: () => listAllContainers(cri, idsListed, options) };
+  const { items: listedContainers, sandboxesIncomplete } = await settled(firstContainers, listedSandboxes, again);
   const sandboxes = listedSandboxes.items.map(toSandbox);
   const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
   const unread: Oddity[] = [];
-  const call = statusCall(options);
   const containers = await mapLimited(listedContainers, STATUS_CONCURRENCY, async (container): Promise<Container> => {
     const facts = toContainer(container);
     if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
@@ -104,24 +105,24 @@ export async function readCri(
 async function settled(
   first: Listing<CriContainer>,
   sandboxes: Listing<PodSandbox>,
-  cri: CriClient,
-  listAgain: () => Promise<Listing<CriContainer>>,
+  again: { readonly cri: CriClient; readonly call: CallOptions; readonly list: () => Promise<Listing<CriContainer>> },
 ): Promise<{ readonly items: readonly CriContainer[]; readonly sandboxesIncomplete?: true }> {
   if (sandboxes.coverage !== "whole") return { items: first.items, sandboxesIncomplete: true };
   const ids = new Set(sandboxes.items.map(({ id }) => id));
   const isStray = ({ podSandboxId }: CriContainer): boolean => !ids.has(podSandboxId);
   if (!first.items.some(isStray)) return first;
-  const { items } = await listAgain();
+  const { cri, call } = again;
+  const { items } = await again.list();
   const unlisted = [...new Set(items.filter(isStray).map(({ podSandboxId }) => podSandboxId))];
-  const answers = await mapLimited(unlisted, STATUS_CONCURRENCY, (id) => hasSandbox(cri, id));
+  const answers = await mapLimited(unlisted, STATUS_CONCURRENCY, (id) => hasSandbox(cri, id, call));
   if (answers.includes("unknown")) return { items, sandboxesIncomplete: true };
   const newer = new Set(unlisted.filter((_, index) => answers[index] === "yes"));
   return { items: items.filter(({ podSandboxId }) => !newer.has(podSandboxId)) };
 }
 
-async function hasSandbox(cri: CriClient, id: string): Promise<"yes" | "no" | "unknown"> {
+async function hasSandbox(cri: CriClient, id: string, call: CallOptions): Promise<"yes" | "no" | "unknown"> {
   try {
-    return (await cri.podSandboxState(id, { timeoutMs: SLOW_STATUS_MS })) === undefined ? "no" : "yes";
+    return (await cri.podSandboxState(id, call)) === undefined ? "no" : "yes";
   } catch (error) {
     if (error instanceof RuntimeError) return "unknown";
     throw error;
@@ -175,6 +176,7 @@ function toContainer(item: CriContainer): Container {
 
 /** A separate timeout: slow status calls must not use up the time of the lists, or the reverse. */
 function statusCall({ timeoutMs }: CallOptions): CallOptions {
+  if (timeoutMs < DEFAULT_TIMEOUT_MS) return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
   const enough = Math.max(timeoutMs, SLOW_STATUS_MS);
   return { timeoutMs: enough, signal: AbortSignal.timeout(2 * enough) };
 }

@@ -71,6 +71,21 @@ describe.skipIf(NO_REAL_NODE !== undefined)("make lab", { timeout: HANG_GUARD_MS
     expect(machineNetwork()).toEqual(network);
   });
 
+  test("a clock step shows what it promises", async () => {
+    const shell = startShell(
+      "--fault",
+      "clock-step",
+      "--pods",
+      "1",
+      "--run",
+      "unghost scan --no-kube --min-age 0s -o name",
+    );
+    await shell.ended;
+
+    expect(shell.printed()).toMatch(/^clock-step-sandbox-attempt-reuse\//m);
+    await expectNothingLeft(shell.pid);
+  });
+
   test("Ctrl-C ends it and leaves nothing behind", async () => {
     const shell = startShell("--fault", "power-cut", "--pods", "1", "--run", "echo ready; sleep 1000000");
     await until("the command runs", HANG_GUARD_MS, () => shell.printed().includes("ready\n") || undefined);

@@ -62,6 +62,27 @@ describe("exit state of containers", () => {
   });
 });
 
+// CRI-O takes almost four seconds for each container that it has lost.
+test.each([
+  [1000, 1000],
+  [4000, 8000],
+  [20_000, 20_000],
+])("with a timeout of %i ms the end of a container is waited for %i ms", async (timeoutMs, expected) => {
+  const asked: number[] = [];
+  const cri = {
+    ...runtimeWith("main"),
+    containerStatus: (_id: string, options: { readonly timeoutMs: number }) => {
+      asked.push(options.timeoutMs);
+      return Promise.resolve({ status: undefined });
+    },
+  } as unknown as CriClient;
+  const listing = listAllSandboxes(cri, () => Promise.resolve([]), { timeoutMs });
+
+  await readCri(cri, Promise.resolve(undefined), listing, { timeoutMs });
+
+  expect(asked).toEqual([expected]);
+});
+
 describe("a container whose sandbox is not listed", () => {
   type Answer = PodSandboxState | RuntimeErrorKind | undefined;
   const stray = Container.fromPartial({ id: "stray", podSandboxId: "b".repeat(64) });
