@@ -38,7 +38,9 @@ export interface OpenedScan {
 export function openSavedScan(path: string, flags: NodeFlags): OpenedScan {
   const archive = fileBytes(resolveOnHost("/", resolve(path), "follow"), MAX_ARCHIVE_BYTES);
   if (archive === undefined) {
-    throw new SettingsError(`--from: ${path} cannot be read, or is no file of at most ${MAX_ARCHIVE_BYTES} bytes`);
+    throw new SettingsError(
+      `--from: cannot read ${path}: it does not exist, or is no file of at most ${MAX_ARCHIVE_BYTES} bytes`,
+    );
   }
   const read = readSavedScan(archive);
   if (!read.ok) throw new SettingsError(`--from: ${path} is not a bundle that can be read: ${read.why}`);

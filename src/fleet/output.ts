@@ -23,7 +23,7 @@ export function parseOutput(given: string): FleetOutput | Error {
   if (kind.startsWith("go-template"))
     return new Error("go-template is not supported: use jsonpath, or json and a program such as jq");
   if (kind !== "jsonpath" && kind !== "custom-columns") {
-    return new Error(`"${kind}" is no output format: use ${SIMPLE.join(", ")}, custom-columns=… or jsonpath=…`);
+    return new Error(`--output: expected one of ${SIMPLE.join(", ")}, custom-columns=…, jsonpath=…, got "${kind}"`);
   }
   try {
     if (template === "") throw new TemplateError(`${kind}= needs a template`);

@@ -207,7 +207,7 @@ describe("output formats of unghost fleet scan", () => {
 
   test.each([
     ["go-template={{.}}", "go-template is not supported"],
-    ["xml", '"xml" is no output format'],
+    ["xml", 'got "xml"'],
     ["jsonpath={.items", "has no closing brace"],
     ["jsonpath={range .items[*]}{.node}", "{range} has no {end}"],
     ["jsonpath={.items[?(@.a=~1)]}", "is not supported"],

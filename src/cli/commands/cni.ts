@@ -16,7 +16,7 @@ import { readCrioCniDirs } from "../../node/crio-config.ts";
 import { findNodeRuntime, nameOnHost } from "../../node/runtime-process.ts";
 import { openCri } from "../../runtime/cri.ts";
 import { askYesNo, ExitCode, type Io, print } from "../io.ts";
-import { onOff, SettingsError } from "../settings/kinds.ts";
+import { noSuchAction, onOff } from "../settings/kinds.ts";
 import { type NodeSettings, resolveSettings } from "../settings/read.ts";
 import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { defineCommand, oneArgument } from "./index.ts";
@@ -53,7 +53,7 @@ export const cniCommand = defineCommand({
       io.stderr(`unghost cni ${action}: ${describeError(error)}. Run it as root; it can be run again.\n`);
       return ExitCode.findings;
     }
-    throw new SettingsError(`"${action ?? ""}" is not an action of unghost cni: use install, status or uninstall`);
+    throw noSuchAction("cni", action ?? "", ["install", "status", "uninstall"]);
   },
 });
 

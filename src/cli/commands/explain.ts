@@ -112,7 +112,9 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   }
   const missing = options.texts.find((text) => isPath(text) && !isFile(text));
   if (missing !== undefined) {
-    io.stderr(`There is no file ${printable(missing)}. Name a file that can be read, or quote the error line.\n`);
+    io.stderr(
+      `unghost: cannot read ${printable(missing)}: it does not exist. Name a file that can be read, or quote the error line.\n`,
+    );
     return undefined;
   }
   const counted = grouper();

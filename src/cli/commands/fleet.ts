@@ -3,7 +3,7 @@ import type { FleetOutput } from "../../fleet/output.ts";
 import { type Api, openApi } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { ExitCode, type Io } from "../io.ts";
-import { list, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
+import { list, noSuchAction, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import type { FlagValues } from "../settings/table.ts";
 import { anyArguments, defineCommand } from "./index.ts";
 
@@ -37,7 +37,7 @@ export const fleetCommand = defineCommand({
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
     if (run === undefined) {
-      throw new SettingsError(`"${action}" is not an action of unghost fleet: use ${FLEET_ACTIONS.join(", ")}`);
+      throw noSuchAction("fleet", action, FLEET_ACTIONS);
     }
     try {
       return await run(flags, args, io);

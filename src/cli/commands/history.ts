@@ -9,7 +9,7 @@ import { runLines, runsOf } from "../../report/history-runs.ts";
 import type { OutputFormat } from "../../report/output.ts";
 import { entriesOfRun, renderRun } from "../../report/run-timeline.ts";
 import { ExitCode, type Io, print } from "../io.ts";
-import { onOff, parseDurationMs, positive, SettingsError, text } from "../settings/kinds.ts";
+import { noSuchEntry, onOff, parseDurationMs, positive, SettingsError, text } from "../settings/kinds.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, nodeFlags, stateFlags } from "../settings/table.ts";
 import { classIds } from "../targets.ts";
@@ -110,6 +110,7 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
     await print(options, { ...historyDocument(history), lastBoot }, table, io);
     return ExitCode.ok;
   } catch (thrown) {
+    if (thrown instanceof SettingsError) throw thrown;
     io.stderr(`The journal in ${options.stateDir} cannot be read: ${describeError(thrown)}.\n`);
     return ExitCode.unknown;
   }
@@ -125,9 +126,7 @@ async function showEntry({ records }: History, id: string, options: HistoryOptio
       await print(options, run, () => renderRun(ofRun, quarantine), io);
       return ExitCode.ok;
     }
-    const where = `in the journal of ${options.stateDir}`;
-    io.stderr(`No entry ${printable(id)}, and no run of that id, ${where}. unghost history lists the entries.\n`);
-    return ExitCode.usage;
+    throw noSuchEntry(id, "the journal", "history");
   }
   const document = historyDocument({ records: [record], problems: [] });
   await print(options, document.entries[0], () => renderEntry(record, quarantine), io);

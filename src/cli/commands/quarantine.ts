@@ -23,7 +23,15 @@ import {
 } from "../../report/quarantine.ts";
 import { count } from "../../report/words.ts";
 import { askYesNo, ExitCode, type Io, print } from "../io.ts";
-import { durationText, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
+import {
+  durationText,
+  noSuchAction,
+  noSuchEntry,
+  onOff,
+  parseDurationMs,
+  SettingsError,
+  text,
+} from "../settings/kinds.ts";
 import { readAgentPolicy } from "../settings/policy.ts";
 import { type NodeSettings, resolveSettings, stateDirOf } from "../settings/read.ts";
 import { type FlagValues, stateFlags } from "../settings/table.ts";
@@ -51,7 +59,7 @@ export const quarantineCommand = defineCommand({
     }
     if (action === "prune") return await prune(settings, flags, ids, io);
     if (action !== "show" && action !== "logs") {
-      throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list, show, logs or prune`);
+      throw noSuchAction("quarantine", action, ["list", "show", "logs", "prune"]);
     }
     const [id] = ids;
     if (id === undefined || ids.length > 1) throw new SettingsError(`unghost quarantine ${action} takes one id`);
@@ -97,7 +105,7 @@ async function show(settings: NodeSettings, id: string, action: "show" | "logs",
 function entryNamed(entries: readonly QuarantineEntry[], id: string): QuarantineEntry {
   const entry = entries.find((one) => one.id === id);
   if (entry !== undefined) return entry;
-  throw new SettingsError(`there is no entry "${id}" in quarantine; unghost quarantine list shows the entries`);
+  throw noSuchEntry(id, "quarantine", "quarantine list");
 }
 
 /** What a terminal cannot show is escaped; its last part if it is long. */

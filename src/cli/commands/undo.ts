@@ -5,7 +5,7 @@ import { findStateDir } from "../../heal/state/state-dir.ts";
 import { printable } from "../../host/text.ts";
 import { formatDocument, type OutputFormat } from "../../report/output.ts";
 import { ExitCode, type Io } from "../io.ts";
-import { onOff, SettingsError } from "../settings/kinds.ts";
+import { noSuchEntry, onOff, SettingsError } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { stateFlags } from "../settings/table.ts";
 import { sessionOptions } from "../state.ts";
@@ -38,6 +38,7 @@ export interface UndoOptions extends SessionOptions {
 const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
   undone: ExitCode.ok,
   "would-undo": ExitCode.ok,
+  "unknown-id": ExitCode.usage,
   "already-undone": ExitCode.ok,
   failed: ExitCode.findings,
   refused: ExitCode.refused,
@@ -47,6 +48,7 @@ const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
 export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
   const found = await findStateDir(options.stateDir, options.uid);
   if (found.ok && found.value === undefined) {
+    if (options.target !== "last") throw noSuchEntry(options.target.id, "the journal", "history");
     return print({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
   }
   if (options.dryRun === true && found.ok && found.value !== undefined) {
@@ -67,11 +69,13 @@ export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "std
 
 async function print(
   outcome: UndoOutcome,
-  { output }: UndoOptions,
+  { output, target }: UndoOptions,
   io: Pick<Io, "stdout" | "stderr">,
 ): Promise<ExitCode> {
   if (output !== "table") {
     io.stdout(await formatDocument({ apiVersion: "unghost.dev/v1", kind: "Undo", ...outcome }, output));
+  } else if (outcome.outcome === "unknown-id" && target !== "last") {
+    throw noSuchEntry(target.id, "the journal", "history");
   } else if ("refusal" in outcome) {
     io.stderr(`${printable(outcome.refusal.message)}\n${printable(outcome.refusal.next)}\n`);
   } else {

@@ -47,6 +47,6 @@ async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, i
     io.stderr(
       `unghost: ${error instanceof Error ? error.message : String(error)}. Run this again once that is solved.\n`,
     );
-    return ExitCode.findings;
+    return ExitCode.unknown;
   }
 }

@@ -18,6 +18,18 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
+/** The words for a mistake that several commands know. */
+export function noSuchAction(command: string, action: string, actions: readonly string[]): SettingsError {
+  const [last = "", ...others] = actions.toReversed();
+  return new SettingsError(
+    `"${action}" is not an action of unghost ${command}: use ${others.toReversed().join(", ")} or ${last}`,
+  );
+}
+
+export function noSuchEntry(id: string, where: "quarantine" | "the journal", lists: string): SettingsError {
+  return new SettingsError(`there is no entry "${id}" in ${where}; unghost ${lists} lists the entries`);
+}
+
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const DAY_MS = 24 * 3_600_000;
 

@@ -23,7 +23,9 @@ export type UndoOutcome =
       readonly path: string;
       readonly was: MovedFile;
     }
-  | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
+  | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal }
+  /** The journal has no such entry. */
+  | { readonly outcome: "unknown-id"; readonly refusal: Refusal };
 
 /** What the file was when it was moved, and for which finding. */
 export interface MovedFile extends Pick<HistoryRecord, "class" | "finding" | "run"> {
@@ -69,7 +71,8 @@ async function findFile(
   const record = target === "last" ? records.findLast(isUndoable) : records.find(({ id }) => id === target.id);
   if (record === undefined) {
     const isNewer = target !== "last" && problems.some(({ id }) => id === target.id);
-    return refused(isNewer ? ofNewerVersion(stateDir, target.id) : noSuchEntry(target));
+    if (isNewer) return refused(ofNewerVersion(stateDir, target.id));
+    return { outcome: target === "last" ? "refused" : "unknown-id", refusal: noSuchEntry(target) };
   }
   const { id, action } = record;
   if (action.kind !== "quarantine-file") return refused(notAFile(record), id);

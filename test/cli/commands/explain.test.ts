@@ -119,7 +119,7 @@ describe("explain", () => {
     async (name) => {
       const { code, stderr } = await explain({ texts: [name] });
 
-      expect([code, stderr]).toEqual([64, expect.stringContaining(`There is no file ${name}`)]);
+      expect([code, stderr]).toEqual([64, expect.stringContaining(`cannot read ${name}: it does not exist`)]);
     },
   );
 
@@ -206,7 +206,10 @@ describe("explain", () => {
   test("a missing file is a usage error, not an error line", async () => {
     const { code, stderr } = await explain({ texts: ["/nowhere/containerd.log"] });
 
-    expect([code, stderr]).toEqual([64, expect.stringContaining("There is no file /nowhere/containerd.log.")]);
+    expect([code, stderr]).toEqual([
+      64,
+      expect.stringContaining("cannot read /nowhere/containerd.log: it does not exist."),
+    ]);
   });
 
   test("a class id prints its manual page, --list all classes", async () => {

@@ -99,7 +99,6 @@ describe("runHistory", () => {
 
     const byEnd = await history({ id: "un-1" });
     const asJson = await history({ id: "run-1", output: "json" });
-    const none = await history({ id: "1" });
 
     const [head, gap, finding, because, moved, kept, undo, stopped] = byEnd.stdout.split("\n");
     expect([byEnd.code, gap, finding]).toEqual([0, "", WHY.finding]);
@@ -110,7 +109,7 @@ describe("runHistory", () => {
     expect(undo).toMatch(/^ {4}put back by: unghost undo \S+$/);
     expect(stopped).toMatch(/ stop-sandbox .* open$/);
     expect(JSON.parse(asJson.stdout)).toMatchObject({ entries: [{ evidence }, { run: "run-1" }] });
-    expect([none.code, none.stderr]).toEqual([64, expect.stringContaining("No entry 1, and no run of that id")]);
+    await expect(history({ id: "1" })).rejects.toThrow('there is no entry "1" in the journal');
   });
 
   test.each([
@@ -148,12 +147,11 @@ describe("runHistory", () => {
     const { id } = JSON.parse((await history({ output: "json" })).stdout).entries[0];
 
     const { code, stdout } = await history({ id });
-    const unknown = await history({ id: "000000000-0000" });
 
     expect(code).toBe(0);
     expect(stdout).toContain(`On:          ${path}\n`);
     expect(stdout).toContain(`Undo:        unghost undo ${id}\n`);
-    expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining("No entry 000000000-0000")]);
+    await expect(history({ id: "000000000-0000" })).rejects.toThrow("there is no entry");
   });
 
   test("shows only the newest entries on request", async () => {

@@ -21,7 +21,7 @@ describe("undo refuses with a next step", () => {
 
   test("an unknown id", async () => {
     expect(await undo(fixture, { id: "x" })).toEqual({
-      outcome: "refused",
+      outcome: "unknown-id",
       refusal: { message: "The journal has no entry x.", next: "See unghost history for the ids there are." },
     });
   });

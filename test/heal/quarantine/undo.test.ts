@@ -138,7 +138,7 @@ describe("undo messages", () => {
 
   test("names an entry that does not exist", async () => {
     expect(await undo(fixture, { id: "../../etc" })).toMatchObject({
-      outcome: "refused",
+      outcome: "unknown-id",
       refusal: { message: "The journal has no entry ../../etc." },
     });
   });
