@@ -141,9 +141,10 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
     inject: async (node, count) => {
       const did: string[] = [];
       for (let index = 0; index < count; index += 1) {
-        const spec = { name: `pod-${index}`, uid: crypto.randomUUID(), containers: [{ name: "main" }] };
+        const spec = { name: `pod-${index}`, uid: crypto.randomUUID() };
+        const run = (attempt: number) => runPod(node, { ...spec, attempt, containers: [{ name: "main", attempt }] });
         // Its restart got the next attempt, and a creation time long before that of the first.
-        const attempts = [await runPod(node, { ...spec, attempt: 0 }), await runPod(node, { ...spec, attempt: 1 })];
+        const attempts = [await run(0), await run(1)];
         for (const { sandboxId } of attempts) await node.cri.stopPodSandbox(sandboxId, CALL);
         for (const pod of attempts.slice(1)) did.push((await clockStep(node, pod)).did);
       }

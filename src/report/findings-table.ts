@@ -4,7 +4,17 @@ import type { Evidence } from "../evidence/finding.ts";
 import { printable } from "../host/text.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { type Cell, type Column, type Layout, layOut } from "./output.ts";
-import { count, findingAge, fullStop, naturalOrder, type Paint, sentence, subjectInWords, wrap } from "./words.ts";
+import {
+  count,
+  findingAge,
+  fullStop,
+  naturalOrder,
+  type Paint,
+  sentence,
+  subjectInWords,
+  withShortIds,
+  wrap,
+} from "./words.ts";
 
 /** The order and the columns of findings in scan and heal. */
 export interface FindingsTable extends Layout {
@@ -21,7 +31,6 @@ const KIND_RANK = { ghost: 0, other: 1, leak: 2 } as const;
 const NONE = "-";
 /** Like crictl; scan and heal accept them as an id. */
 const ID_CHARACTERS = 13;
-const FULL_ID = /[0-9a-f]{64}/g;
 
 const SEV: Column = { heading: "SEV", drop: "late" };
 const WHAT: Column = { heading: "WHAT", shorten: { keep: "middle", comfortable: 26, least: 12 } };
@@ -177,7 +186,7 @@ function whatOf(finding: ReportedFinding): string {
   if (pod !== "") return pod;
   if (pid !== undefined) return `pid ${pid}`;
   const own = path === undefined ? (name ?? subject.sandboxId ?? subject.type) : basename(path);
-  return printable(own.replaceAll(FULL_ID, (id) => id.slice(0, ID_CHARACTERS)));
+  return printable(withShortIds(own));
 }
 
 export interface DetailOptions {
@@ -197,17 +206,18 @@ function classDetails(classId: string, findings: readonly ReportedFinding[], opt
   const { columns, ink, titleOf } = options;
   const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
   const byTreatment = Map.groupBy(findings, (finding) => treatmentLines(finding, columns).join("\n"));
+  const proofs = new Map(findings.map((finding) => [finding, proofLines(finding, ink, columns)]));
+  // What all of them share is read once.
+  const [first = []] = proofs.values();
+  const isShared = (line: string) => [...proofs.values()].every((proof) => proof.includes(line));
+  const shared = new Set(findings.length === 1 ? [] : first.filter(isShared));
+  if (shared.size > 0) lines.push(`  All ${findings.length}:`, ...shared);
   for (const [treatment, alike] of byTreatment) {
-    const proofs = alike.map((finding) => proofLines(finding, ink, columns));
-    // What all of them share is read once.
-    const [first = []] = proofs;
-    const shared = alike.length === 1 ? [] : first.filter((line) => proofs.every((proof) => proof.includes(line)));
-    for (const [index, finding] of alike.entries()) {
+    for (const finding of alike) {
       lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
       for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
-      lines.push(...(proofs[index] ?? []).filter((line) => !shared.includes(line)));
+      lines.push(...(proofs.get(finding) ?? []).filter((line) => !shared.has(line)));
     }
-    if (shared.length > 0) lines.push(`  all ${alike.length}:`, ...shared);
     lines.push(treatment);
   }
   return lines.join("\n");
@@ -218,10 +228,11 @@ function proofLines({ summary, evidence }: ReportedFinding, ink: Paint, columns:
 }
 
 /** The plan of heal if there is one; else the steps of the class. */
-function treatmentLines({ treatment, plan }: ReportedFinding, columns: number): readonly string[] {
+function treatmentLines({ treatment, plan, summary }: ReportedFinding, columns: number): readonly string[] {
   if (plan !== undefined && plan.steps.length > 0) {
     const reason = wrap(`    Reason: ${printable(fullStop(plan.reason))}`, columns, "      ");
-    return ["  unghost heal runs:", ...numbered(plan.steps, columns), reason];
+    // A leak is its own reason, which is above.
+    return ["  unghost heal runs:", ...numbered(plan.steps, columns), ...(plan.reason === summary ? [] : [reason])];
   }
   // The reason for skipping a manual class is its manual steps.
   const isLeft = plan !== undefined && plan.code !== "needs-consent";

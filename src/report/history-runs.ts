@@ -1,7 +1,8 @@
+import { basename } from "node:path";
 import { type HistoryRecord, isUndoable } from "../heal/journal/reader.ts";
 import { outcomeOf, podOrTarget, RUN_CHARACTERS } from "./history.ts";
 import { type Column, plainTable } from "./output.ts";
-import { count, shortAge } from "./words.ts";
+import { count, shortAge, withShortIds } from "./words.ts";
 
 const COLUMNS: readonly Column[] = [
   { heading: "RUN" },
@@ -35,7 +36,7 @@ function cellsOf(records: readonly HistoryRecord[], now: Date): readonly string[
     `${shortAge(first.at, now.toISOString())} ago`,
     first.by ?? "-",
     resultOf(records),
-    named(records.map(podOrTarget)),
+    named(records.map((record) => shortName(podOrTarget(record)))),
     named(records.map((record) => record.class)),
     files === 0 ? "-" : count(files, "file"),
   ];
@@ -47,6 +48,11 @@ function resultOf(records: readonly HistoryRecord[]): string {
   const results = findings.map((steps) => steps.map(outcomeOf).find((outcome) => outcome !== "done") ?? "done");
   const sorted = results.toSorted((one, other) => Number(other === "done") - Number(one === "done"));
   return [...Map.groupBy(sorted, (result) => result)].map(([result, { length }]) => `${length} ${result}`).join(", ");
+}
+
+/** `history RUN` has the whole path. */
+function shortName(name: string): string {
+  return withShortIds(name.startsWith("/") ? basename(name) : name);
 }
 
 const NAMED = 3;

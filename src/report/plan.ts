@@ -81,9 +81,20 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
 /** Actions of one class with the same steps and the same reason. */
 function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
   const groups = Map.groupBy(actions, (action) =>
-    [action.finding.class, action.reason.text, briefly(action)].join("\n"),
+    [action.finding.class, isOwnSummary(action) ? "" : action.reason.text, briefly(action)].join("\n"),
   );
   return [...groups.values()];
+}
+
+/** A leak is its own reason, with its own address or path. */
+function isOwnSummary({ finding, reason }: PlannedAction): boolean {
+  return reason.text === finding.summary;
+}
+
+/** Of several leaks, what they have in common. */
+function reasonOf(first: PlannedAction, others: readonly PlannedAction[]): string {
+  const isAlike = others.every(({ reason }) => reason.text === first.reason.text);
+  return isAlike ? first.reason.text : (classById(first.finding.class)?.title ?? first.reason.text);
 }
 
 function groupLine(
@@ -93,7 +104,7 @@ function groupLine(
 ): readonly string[] {
   if (first === undefined) return [];
   const number = others.length === 0 ? "" : ` (${others.length + 1})`;
-  const reason = printable(first.reason.text);
+  const reason = printable(reasonOf(first, others));
   const steps = withTargets ? wholeSteps(first) : briefly(first);
   return [
     wrap(`${first.finding.class}${number}: ${steps}. Reason: ${reason}`, columns, "  "),
@@ -111,7 +122,7 @@ function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: nu
     lines.push(...evidenceLines(action.finding.evidence, ink, columns));
     lines.push(wrap(`    Steps: ${wholeSteps(action)}`, columns, "      "));
   }
-  lines.push(wrap(`  Reason: ${printable(first.reason.text)}`, columns, "    "));
+  lines.push(wrap(`  Reason: ${printable(reasonOf(first, actions.slice(1)))}`, columns, "    "));
   return [...lines, ...aftermaths(actions, columns)];
 }
 

@@ -5,7 +5,7 @@ import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./output.ts";
 import { hasDoneSteps, shortDone } from "./step-words.ts";
-import { paint, subjectInWords, withoutIds, wrap } from "./words.ts";
+import { paint, subjectInWords, withoutIds, withShortIds, wrap } from "./words.ts";
 
 export interface Progress {
   /** The actions that are about to run: they determine the column widths. */
@@ -155,7 +155,8 @@ function logsIn(path: string | undefined, { roomAtEnd = 0 }: FittedColumns): str
 function subjectOf({ finding: { subject } }: PlannedAction): string {
   const pod = podOf(subject);
   if (pod !== undefined) return `${pod.namespace}/${pod.name}`;
-  return "path" in subject && subject.path !== undefined ? basename(subject.path) : subjectInWords(subject);
+  const name = "path" in subject && subject.path !== undefined ? basename(subject.path) : subjectInWords(subject);
+  return withShortIds(name);
 }
 
 /** At most four characters. */

@@ -146,12 +146,17 @@ function notes(report: NodeReport, isGrouped: boolean, { columns, command = PLAI
   if (report.findings.some(({ treatment }) => treatment.automatic)) next.push(`Next: ${command("heal", "--dry-run")}`);
   if (isGrouped) next.push(`Every finding: ${command("scan", "--all")}`);
   const details = [
-    ...(report.findings.length + (report.pending ?? []).length > 0 ? ["Details"] : []),
+    ...(report.findings.length + (report.pending ?? []).length > 0 ? [detailsWord(report)] : []),
     ...(report.advice.length > 0 ? [count(report.advice.length, "upgrade note")] : []),
   ];
   if (details.length > 0) next.push(`${details.join(", ")}: ${command("scan", "-v")}`);
   const parts = [...(kept === undefined ? [] : [kept]), ...next];
   return inLines(parts, columns);
+}
+
+/** Manual steps are behind -v. */
+function detailsWord({ findings }: NodeReport): string {
+  return findings.some(({ treatment }) => !treatment.automatic) ? "Manual steps, details" : "Details";
 }
 
 function keptDetails(report: NodeReport, ink: Paint, columns: number): string {

@@ -54,6 +54,11 @@ export function wrap(text: string, columns: number, indent = ""): string {
   return [...lines, line].join("\n");
 }
 
+/** Ids as short as in every list; scan and heal accept them. */
+export function withShortIds(text: string): string {
+  return text.replaceAll(/[0-9a-f]{64}/g, (id) => id.slice(0, 13));
+}
+
 /** Equal for the same error about different sandboxes: without the ids in it. */
 export function withoutIds(text: string): string {
   return text.replaceAll(/[0-9a-f]{8}(?:[0-9a-f]{4,}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/g, "…");

@@ -49,6 +49,20 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
 `);
   });
 
+  test("leaks whose reasons differ only in their names are one line, under what they have in common", () => {
+    const { actions, leftAlone } = planOf("a", "b", "c");
+    const leaks = actions.map((action, index) => {
+      const summary = `10.88.0.${index} is leased to a sandbox that no longer exists`;
+      return { ...action, finding: { ...action.finding, summary }, reason: { ...action.reason, text: summary } };
+    });
+
+    const lines = renderPlan({ actions: leaks, leftAlone }, CONTEXT, OPTIONS).split("\n").slice(5, -1);
+
+    expect(lines.join(" ")).toContain("dead-after-crash (3): ");
+    expect(lines.join(" ")).toContain("Reason: Sandbox that died with the node");
+    expect(lines).toHaveLength(2);
+  });
+
   test("shows the evidence with -v", () => {
     expect(renderPlan(planOf("a", "b"), CONTEXT, OPTIONS)).not.toContain("holds no container\n    cri");
     const verbose = renderPlan(planOf("a", "b"), CONTEXT, { ...OPTIONS, verbose: true });

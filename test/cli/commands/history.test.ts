@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type HistoryOptions, historyFilter, runHistory } from "../../../src/cli/commands/history.ts";
@@ -47,7 +47,7 @@ describe("runHistory", () => {
     const [heading, run, details, hint] = stdout.split("\n");
     expect(code).toBe(0);
     expect(heading?.split(/ {2,}/)).toEqual(["RUN", "WHEN", "BY", "RESULT", "WHAT", "CLASS", "UNDO"]);
-    expect(run?.split(/ {2,}/).slice(3)).toEqual(["1 open", `${path}, default/web`, WHY.class, "1 file"]);
+    expect(run?.split(/ {2,}/).slice(3)).toEqual(["1 open", `${basename(path)}, default/web`, WHY.class, "1 file"]);
     expect(details).toBe("One run: unghost history RUN   Every step: unghost history -v");
     expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
     const ofRun = await history({ id: "un-1" });
