@@ -721,4 +721,15 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
       },
     ],
   },
+  {
+    story: "test/cluster/ipv6.test.ts",
+    broken: "an agent's pod has no URL of an API server with an IPv6 address",
+    edits: [
+      {
+        file: "src/kube/cluster.ts",
+        from: 'const address = host.includes(":") ? `[${host}]` : host;',
+        to: "const address = host;",
+      },
+    ],
+  },
 ];

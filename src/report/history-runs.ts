@@ -23,7 +23,7 @@ export function runLines(runs: readonly (readonly HistoryRecord[])[], now: Date,
   );
 }
 
-export function runsOf(records: readonly HistoryRecord[]): readonly (readonly HistoryRecord[])[] {
+export function byRun(records: readonly HistoryRecord[]): readonly (readonly HistoryRecord[])[] {
   return [...Map.groupBy(records, ({ run }) => run).values()];
 }
 

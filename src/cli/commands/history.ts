@@ -5,7 +5,7 @@ import { findStateDir } from "../../heal/state/state-dir.ts";
 import { describeError } from "../../host/source.ts";
 import { printable } from "../../host/text.ts";
 import { entryLines, historyDocument, outcomeOf, renderEntry, renderHistory } from "../../report/history.ts";
-import { runLines, runsOf } from "../../report/history-runs.ts";
+import { byRun, runLines } from "../../report/history-runs.ts";
 import type { OutputFormat } from "../../report/output.ts";
 import { entriesOfRun, renderRun } from "../../report/run-timeline.ts";
 import { ExitCode, type Io, print } from "../io.ts";
@@ -99,12 +99,12 @@ export async function runHistory(options: HistoryOptions, io: HistoryIo): Promis
     const wanted = whole.records.filter(isWanted);
     const last = <Item>(items: readonly Item[]): readonly Item[] => items.slice(limit === undefined ? 0 : -limit);
     const inRuns = options.output === "table" && !verbose;
-    const history = { ...whole, records: inRuns ? last(runsOf(wanted)).flat() : last(wanted) };
+    const history = { ...whole, records: inRuns ? last(byRun(wanted)).flat() : last(wanted) };
     const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
     const bootWords = lastBoot === undefined ? "" : `\n${stepsOf(lastBoot).map(bootLine).join("\n")}\n`;
     const { screenColumns } = io;
     const lines = inRuns
-      ? runLines(runsOf(history.records), new Date(), screenColumns)
+      ? runLines(byRun(history.records), new Date(), screenColumns)
       : entryLines(history.records, new Date(), screenColumns);
     const table = () => renderHistory(history, { lines, inRuns, all: whole.records.length }) + bootWords;
     await print(options, { ...historyDocument(history), lastBoot }, table, io);
