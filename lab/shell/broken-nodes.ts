@@ -139,15 +139,17 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
     what: "The clock stood near 1970 when pods were restarted: kubelet goes by creation times and asks for an attempt that is taken",
     runtimes: CONTAINERD,
     inject: async (node, count) => {
-      const did: string[] = [];
+      const restarted: LabPod[] = [];
       for (let index = 0; index < count; index += 1) {
         const spec = { name: `pod-${index}`, uid: crypto.randomUUID() };
         const run = (attempt: number) => runPod(node, { ...spec, attempt, containers: [{ name: "main", attempt }] });
-        // Its restart got the next attempt, and a creation time long before that of the first.
-        const attempts = [await run(0), await run(1)];
-        for (const { sandboxId } of attempts) await node.cri.stopPodSandbox(sandboxId, CALL);
-        for (const pod of attempts.slice(1)) did.push((await clockStep(node, pod)).did);
+        await node.cri.stopPodSandbox((await run(0)).sandboxId, CALL);
+        restarted.push(await run(1));
       }
+      await reboot(node);
+      const did: string[] = [];
+      // The restart got the next attempt, and a creation time long before that of the first.
+      for (const pod of restarted) did.push((await clockStep(node, pod)).did);
       return did;
     },
     next: NEXT,

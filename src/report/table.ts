@@ -50,9 +50,12 @@ const HEAL = { heading: "HEAL", of: healWord };
 /** `left`: heal would leave it alone now. */
 function healWord({ treatment, failedHeals, plan }: ReportedFinding): string {
   if (failedHeals !== undefined) return retryWord(failedHeals);
-  const isLeft = plan !== undefined && plan.steps.length === 0 && plan.code !== "needs-consent";
-  if (isLeft) return "left";
+  if (isLeft({ plan })) return "left";
   return treatment.automatic ? "auto" : "manual";
+}
+
+function isLeft({ plan }: Pick<ReportedFinding, "plan">): boolean {
+  return plan !== undefined && plan.steps.length === 0 && plan.code !== "needs-consent";
 }
 
 /** The verdict, one line per finding, what was skipped or not read, and the next command. */
@@ -143,7 +146,8 @@ function pendingLines({ findings, pending = [], observedAt }: NodeReport, option
 function notes(report: NodeReport, isGrouped: boolean, { columns, command = PLAIN }: TableOptions): readonly string[] {
   const kept = keptLine(report);
   const next: string[] = [];
-  if (report.findings.some(({ treatment }) => treatment.automatic)) next.push(`Next: ${command("heal", "--dry-run")}`);
+  if (report.findings.some((one) => one.treatment.automatic && !isLeft(one)))
+    next.push(`Next: ${command("heal", "--dry-run")}`);
   if (isGrouped) next.push(`Every finding: ${command("scan", "--all")}`);
   const details = [
     ...(report.findings.length + (report.pending ?? []).length > 0 ? [detailsWord(report)] : []),
