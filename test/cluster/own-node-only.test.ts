@@ -124,7 +124,8 @@ const patchStatus = (name: string, patch: object, type: "strategic" | "merge" | 
   `-p=${JSON.stringify(patch)}`,
   DRY,
 ];
-const patchNode = (name: string) => patchStatus(name, { status: { conditions: [OWN_CONDITION] } });
+const OWN_CONDITIONS = [OWN_CONDITION, { type: "SandboxCreation", status: "False" }];
+const patchNode = (name: string) => patchStatus(name, { status: { conditions: OWN_CONDITIONS } });
 const aboutNode = (name: string) => ({ involvedObject: { apiVersion: "v1", kind: "Node", name, uid: name } });
 const patchEvent = (name: string, patch: object) => ["patch", "event", name, `-p=${JSON.stringify(patch)}`, DRY];
 const deletePod = (name: string) => ["delete", "pod", name, "--wait=false", DRY];
@@ -137,7 +138,7 @@ interface Attempt {
 const write = (verb: "create" | "replace", object: object): Attempt => ({ args: [verb, "-f", "-", DRY], object });
 
 const ALLOWED: Readonly<Record<string, Attempt>> = {
-  "its own node's condition": { args: patchNode(OWN) },
+  "its own node's conditions": { args: patchNode(OWN) },
   "a pod of its own node": { args: deletePod("on-a") },
   "a slot in its own name": write("create", lease("unghost-heal-1", OWN)),
   "a slot that it gives back": write("replace", lease("held-by-a")),
@@ -151,12 +152,12 @@ const ALLOWED: Readonly<Record<string, Attempt>> = {
   "a request to its node, removed": { args: ["delete", "ghostheal", "to-a", DRY] },
   "its own report, deleted": { args: ["delete", "ghostreport", OWN, DRY] },
   "its own condition, removed": {
-    args: patchStatus(OWN, { status: { conditions: [{ type: "GhostSandboxes", $patch: "delete" }] } }),
+    args: patchStatus(OWN, { status: { conditions: OWN_CONDITIONS.map(({ type }) => ({ type, $patch: "delete" })) } }),
   },
 };
 
 const ACROSS: Readonly<Record<string, Attempt>> = {
-  "another node's condition": { args: patchNode(OTHER) },
+  "another node's conditions": { args: patchNode(OTHER) },
   "a pod of another node": { args: deletePod("on-b") },
   "a pod of no node yet": { args: deletePod("unscheduled") },
   "a slot in another's name": write("create", lease("unghost-heal-1", OTHER)),
@@ -319,7 +320,7 @@ test(
 
     await apply(policy);
     await until("the policy is in force", WAIT_MS, async () => {
-      const { code } = await attempt(ACROSS["another node's condition"] ?? { args: [] }, own);
+      const { code } = await attempt(ACROSS["another node's conditions"] ?? { args: [] }, own);
       return code === 0 ? undefined : true;
     });
 

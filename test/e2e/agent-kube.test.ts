@@ -73,7 +73,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     const uninstalled = await unghostIn(node, ["uninstall", "--yes", "--kubeconfig", STUB_KUBECONFIG]);
     asked.push(...(await askedOfApi(node)));
     expect(asked.filter((request) => !isAllowed(request))).toEqual([]);
-    expect(uninstalled.stdout).toContain(`remove     the condition GhostSandboxes of node ${node.hostname}\n`);
+    expect(uninstalled.stdout).toContain(
+      `remove     the conditions GhostSandboxes and SandboxCreation of node ${node.hostname}\n`,
+    );
     expect([uninstalled.code, conditionsOf(node).map(({ type }) => type)]).toEqual([0, ["Ready"]]);
   });
 

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { apiTime } from "../../report/node-summary.ts";
-import { CONDITION_TYPE, NodeSchema, type StandingCondition } from "../limits/breaker.ts";
+import { CONDITION_TYPES, type ConditionType, NodeSchema, type StandingCondition } from "../limits/breaker.ts";
 import type { ClusterUse } from "../limits/timing.ts";
 import { type Condition } from "./condition.ts";
 
@@ -14,8 +14,15 @@ export interface Publisher {
   write(api: Api): Promise<void>;
 }
 
+/** A condition with its type. */
+export interface NamedCondition extends Condition {
+  readonly type: ConditionType;
+}
+
+type Standing = ReadonlyMap<ConditionType, StandingCondition>;
+
 interface Published {
-  readonly standing: StandingCondition;
+  readonly standing: Standing;
   /** By the clock. */
   readonly atMs: number;
   readonly heartbeatAfterMs: number;
@@ -27,39 +34,40 @@ const SHORTEST_GAP_MS = 15_000;
 const SETTLE_MS = 2000;
 
 /**
- * Publishes a condition, and guarantees:
+ * Publishes the node's conditions, all in one write, and guarantees:
  * 1. A change is written soon: a new status at once, a new message after a short delay that collects more changes.
- * 2. However often it changes, two writes are never closer together than the minimum interval.
+ * 2. However often they change, two writes are never closer together than the minimum interval.
  * 3. Without changes there is one write in five minutes, as a heartbeat.
  * 4. A failed write is retried with a growing back-off (by the exporter).
- * 5. A restart changes nothing: the existing condition is read before the first write.
+ * 5. A restart changes nothing: the existing conditions are read before the first write.
  */
 export function conditionPublisher(
   { nodeName, timing: { clock, now, random } }: ClusterUse,
-  wanted: () => Condition | undefined,
+  wanted: () => readonly NamedCondition[],
 ): Publisher {
   let published: Published | "nothing" | "unread" = "unread";
   let differsSinceMs: number | undefined;
 
   function dueMs(): number {
     const next = wanted();
-    if (next === undefined) return Number.POSITIVE_INFINITY;
+    if (next.length === 0) return Number.POSITIVE_INFINITY;
     if (published === "unread" || published === "nothing") return 0;
     const { standing, atMs, heartbeatAfterMs } = published;
-    if (isSame(standing, next)) {
+    if (next.every((one) => isSame(standing.get(one.type), one))) {
       differsSinceMs = undefined;
       return atMs + heartbeatAfterMs;
     }
     differsSinceMs ??= clock();
-    const settledMs = standing.status === next.status ? differsSinceMs + SETTLE_MS : 0;
-    return Math.max(settledMs, atMs + SHORTEST_GAP_MS);
+    const hasTurned = next.some(({ type, status }) => standing.get(type)?.status !== status);
+    return Math.max(hasTurned ? 0 : differsSinceMs + SETTLE_MS, atMs + SHORTEST_GAP_MS);
   }
 
   /** Our own clock wrote that heartbeat, so it may be compared; after a clock step one extra write does no harm. */
   async function read(api: Api): Promise<Published | "nothing"> {
-    const { condition: standing } = await readNode(api, nodeName());
-    if (standing === undefined) return "nothing";
-    const ageMs = now().getTime() - standing.heartbeatAt.getTime();
+    const { conditions: standing } = await readNode(api, nodeName());
+    if (standing.size === 0) return "nothing";
+    const heartbeats = [...standing.values()].map(({ heartbeatAt }) => heartbeatAt.getTime());
+    const ageMs = now().getTime() - Math.min(...heartbeats);
     const isRecent = ageMs >= 0 && ageMs < HEARTBEAT_MS;
     return { standing, atMs: clock() - (isRecent ? ageMs : HEARTBEAT_MS), heartbeatAfterMs: HEARTBEAT_MS };
   }
@@ -67,15 +75,19 @@ export function conditionPublisher(
   async function write(api: Api): Promise<void> {
     if (published === "unread") published = await read(api);
     const next = wanted();
-    if (next === undefined || clock() < dueMs()) return;
-    const before = published === "nothing" ? undefined : published.standing;
-    const turnedAt = before?.status === next.status ? before.turnedAt : now();
+    if (next.length === 0 || clock() < dueMs()) return;
+    const before: Standing = published === "nothing" ? new Map() : published.standing;
     const heartbeatAt = now();
-    const times = { lastHeartbeatTime: apiTime(heartbeatAt), lastTransitionTime: apiTime(turnedAt) };
-    await patchCondition(api, nodeName(), { ...next, ...times });
+    const standing = next.map((one): StandingCondition => {
+      const earlier = before.get(one.type);
+      const turnedAt = earlier?.status === one.status ? earlier.turnedAt : heartbeatAt;
+      const { type, status, reason } = one;
+      return { type, status, reason, message: messageOf(one), turnedAt, heartbeatAt };
+    });
+    await patchConditions(api, nodeName(), standing.map(asWritten));
     differsSinceMs = undefined;
     published = {
-      standing: { ...next, heartbeatAt, turnedAt },
+      standing: new Map(standing.map((one) => [one.type, one])),
       atMs: clock(),
       heartbeatAfterMs: HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS,
     };
@@ -84,8 +96,21 @@ export function conditionPublisher(
   return { dueMs, write };
 }
 
-function isSame(one: StandingCondition, other: Condition): boolean {
-  return one.status === other.status && one.reason === other.reason && one.message === other.message;
+/** `passing` alone is not worth a write. */
+function isSame(one: StandingCondition | undefined, other: NamedCondition): boolean {
+  if (one === undefined || one.status !== other.status || one.reason !== other.reason) return false;
+  if (other.passing === undefined) return one.message === other.message;
+  return one.message === other.message || one.message.startsWith(`${other.message}${PASSING_MARK}`);
+}
+
+const PASSING_MARK = "; last ";
+
+function messageOf({ message, passing }: NamedCondition): string {
+  return passing === undefined ? message : `${message}${PASSING_MARK}${passing}`;
+}
+
+function asWritten({ turnedAt, heartbeatAt, ...condition }: StandingCondition) {
+  return { ...condition, lastHeartbeatTime: apiTime(heartbeatAt), lastTransitionTime: apiTime(turnedAt) };
 }
 
 export async function readNode(api: Api, node: string) {
@@ -96,13 +121,13 @@ export async function readNode(api: Api, node: string) {
 }
 
 /** Conditions are merged by type: kubelet's own are not touched. */
-async function patchCondition(api: Api, node: string, change: object): Promise<void> {
-  const condition = { type: CONDITION_TYPE, ...change };
-  await api.patch(`${nodePath(node)}/status`, { status: { conditions: [condition] } }, "strategic");
+async function patchConditions(api: Api, node: string, conditions: readonly object[]): Promise<void> {
+  await api.patch(`${nodePath(node)}/status`, { status: { conditions } }, "strategic");
 }
 
-export async function deleteCondition(api: Api, node: string): Promise<void> {
-  await patchCondition(api, node, { $patch: "delete" });
+export async function deleteConditions(api: Api, node: string): Promise<void> {
+  const gone = CONDITION_TYPES.map((type) => ({ type, $patch: "delete" }));
+  await patchConditions(api, node, gone);
 }
 
 export function nodePath(node: string): string {

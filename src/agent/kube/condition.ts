@@ -14,6 +14,8 @@ export interface Condition {
   readonly reason: ConditionReason;
   /** It changes with the findings and not with the time, because each change is a write to the API. */
   readonly message: string;
+  /** What changes all the time, such as the last success: added to the message when that is written for another reason. */
+  readonly passing?: string;
 }
 
 export type ConditionReason =
@@ -26,7 +28,10 @@ export type ConditionReason =
   | "HealingPaused"
   | "BreakerOpen"
   | "NodeUnreadable"
-  | "ScanOverdue";
+  | "ScanOverdue"
+  | "SandboxesCreated"
+  | "SandboxCreationFails"
+  | "NoSandboxCreatedYet";
 
 /** Ten missed scans of the default interval. */
 const OVERDUE_MS = 10 * 60_000;
@@ -38,10 +43,20 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
   return state.scan && cut(assess(state, state.scan, nowMs));
 }
 
-function assess(state: AgentState, { endedAtMs, report }: ScanState, nowMs: number): Condition {
-  if (nowMs - endedAtMs > OVERDUE_MS)
-    return { status: "Unknown", reason: "ScanOverdue", message: "No scan of this node has finished for ten minutes" };
+export const OVERDUE: Condition = {
+  status: "Unknown",
+  reason: "ScanOverdue",
+  message: "No scan of this node has finished for ten minutes",
+};
+
+export function isOverdue({ endedAtMs }: ScanState, nowMs: number): boolean {
+  return nowMs - endedAtMs > OVERDUE_MS;
+}
+
+function assess(state: AgentState, scan: ScanState, nowMs: number): Condition {
+  if (isOverdue(scan, nowMs)) return OVERDUE;
   if (state.sightings.length > 0) return { status: "True", reason: badReason(state), message: badMessage(state) };
+  const { report } = scan;
   const { verdict, problems } = report;
   // A hung Status makes the verdict unknown, but blocked pods are known.
   if (lastingFailures(report).length > 0)
@@ -164,7 +179,7 @@ export function pausedWords({ breaker, pauseReason }: AgentState): string | unde
     : `nothing is healed: ${pauseReason.message}`;
 }
 
-function cut(condition: Condition): Condition {
+export function cut(condition: Condition): Condition {
   const message = printable(condition.message);
   return {
     ...condition,

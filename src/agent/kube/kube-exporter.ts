@@ -5,6 +5,7 @@ import type { ClusterUse } from "../limits/timing.ts";
 import type { Watched } from "../state/store.ts";
 import { conditionOf } from "./condition.ts";
 import { conditionPublisher, type Publisher } from "./condition-publisher.ts";
+import { creationConditionOf } from "./creation-condition.ts";
 import { eventRecorder } from "./event-recorder.ts";
 import { ghostReportOf } from "./ghost-report.ts";
 import { reportPublisher } from "./report-publisher.ts";
@@ -20,13 +21,21 @@ const REQUEST_MS = 5000;
 export function openKubeExporter(options: ClusterUse & { readonly watched: Watched }): { close(): Promise<void> } {
   const { watched, timing, warn } = options;
   const wanted = () => conditionOf(watched.state(), timing.clock());
+  const wantedConditions = () => {
+    const [ghosts, creation] = [wanted(), creationConditionOf(watched.state(), timing.clock())];
+    if (ghosts === undefined || creation === undefined) return [];
+    return [
+      { type: "GhostSandboxes", ...ghosts },
+      { type: "SandboxCreation", ...creation },
+    ] as const;
+  };
   const wantedReport = () => {
     const condition = wanted();
     return condition && ghostReportOf(watched.state(), condition);
   };
   const events = eventRecorder(options);
   const publishers = [
-    retried("publishing the node condition", conditionPublisher(options, wanted), options),
+    retried("publishing the node condition", conditionPublisher(options, wantedConditions), options),
     retried("writing the GhostReport", reportPublisher(options, wantedReport), options),
     retried("writing events", events, options),
   ];

@@ -9,11 +9,11 @@ import { deleteGhostReport, GHOST_REPORTS } from "../../kube/ghost-report.ts";
 import { listAll } from "../../kube/list.ts";
 import { isSameMachine } from "../../node/machine.ts";
 import { COUNTS_LEASE, NodeSchema } from "../limits/breaker.ts";
-import { deleteCondition, readNode } from "./condition-publisher.ts";
+import { deleteConditions, readNode } from "./condition-publisher.ts";
 
 interface WithdrawOptions {
   readonly namespace: string;
-  /** How long to wait for the agents' pods to end: a running one would publish its condition again. */
+  /** How long to wait for the agents' pods to end: a running one would publish its conditions again. */
   readonly waitMs: number;
 }
 
@@ -23,14 +23,14 @@ const POLL_MS = 500;
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
 
 /**
- * Removes what agents have published in the cluster: the condition of every node, the fleet's leases, the GhostReports,
+ * Removes what agents have published in the cluster: the conditions of every node, the fleet's leases, the GhostReports,
  * and requests to them. `agents` in the result were still running after the timeout.
  */
 export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions) {
   const agents = await waitForAgents(api, namespace, waitMs);
   const all = await listAll(api, { path: "/api/v1/nodes", item: NodeSchema, fresh: true });
-  const nodes = all.filter(({ condition }) => condition !== undefined).map(({ name }) => name);
-  for (const node of nodes) await deleteCondition(api, node);
+  const nodes = all.filter(({ conditions }) => conditions.size > 0).map(({ name }) => name);
+  for (const node of nodes) await deleteConditions(api, node);
   const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
   const leases = (await listAll(api, { path, item: Named, fresh: true }))
     .map(({ metadata }) => metadata.name)
@@ -65,11 +65,11 @@ export interface OwnNode {
   readonly hostRoot: string;
 }
 
-/** Whether the cluster still has a condition of this machine; a KubeError if that is unknown. */
+/** Whether the cluster still has conditions of this machine; a KubeError if that is unknown. */
 export async function findCondition({ openCluster, name, hostRoot }: OwnNode): Promise<"there" | "gone" | KubeError> {
   const node = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => readNode(api, name)));
   if (node instanceof KubeError) return isNoCluster(node) ? "gone" : node;
-  return node.condition !== undefined && isSameMachine(hostRoot, node) ? "there" : "gone";
+  return node.conditions.size > 0 && isSameMachine(hostRoot, node) ? "there" : "gone";
 }
 
 /** Removes the node's GhostReport as well, which never exists without the condition. */
@@ -79,7 +79,7 @@ export async function removeCondition({ openCluster, name }: OwnNode): Promise<K
       // Not with the node's own kubelet credentials, which never wrote one.
       const report = await orKubeError(deleteGhostReport(api, name));
       if (report instanceof KubeError && !isNoReport(report)) throw report;
-      await deleteCondition(api, name);
+      await deleteConditions(api, name);
     }),
   );
   return outcome instanceof KubeError ? outcome : undefined;

@@ -138,8 +138,9 @@ function isNear(time: Date, span: number, now: Date): boolean {
   return Math.abs(now.getTime() - time.getTime()) <= span;
 }
 
-/** The type of the node condition that every agent publishes. */
-export const CONDITION_TYPE = "GhostSandboxes";
+/** The types of the node conditions that every agent publishes. */
+export const CONDITION_TYPES = ["GhostSandboxes", "SandboxCreation"] as const;
+export type ConditionType = (typeof CONDITION_TYPES)[number];
 
 const text = v.nullish(v.string(), "");
 const ConditionSchema = v.object({
@@ -152,7 +153,7 @@ const ConditionSchema = v.object({
 });
 
 /**
- * A Node and the agent's condition on it, by any writer. A Node is tens of kilobytes, mostly image names: it is reduced
+ * A Node and the agent's conditions on it, by any writer. A Node is tens of kilobytes, mostly image names: it is reduced
  * to a few bytes before the next page is requested.
  */
 export const NodeSchema = v.pipe(
@@ -166,16 +167,22 @@ export const NodeSchema = v.pipe(
     ),
   }),
   v.transform(({ metadata: { name }, status }) => {
-    const found = status?.conditions.find(({ type }) => type === CONDITION_TYPE);
     const { machineID: machineId = "", bootID: bootId = "" } = status?.nodeInfo ?? {};
-    if (found === undefined) return { name, machineId, bootId };
-    const { status: answer, reason, message, lastTransitionTime, lastHeartbeatTime } = found;
-    const [turnedAt, heartbeatAt] = [new Date(lastTransitionTime || 0), new Date(lastHeartbeatTime || 0)];
-    return { name, machineId, bootId, condition: { status: answer, reason, message, turnedAt, heartbeatAt } };
+    const ours = (status?.conditions ?? []).flatMap(({ type, ...rest }) => {
+      const known = CONDITION_TYPES.find((one) => one === type);
+      return known === undefined ? [] : [standingOf(known, rest)];
+    });
+    return { name, machineId, bootId, conditions: new Map(ours.map((one) => [one.type, one])) };
   }),
 );
 
-export type StandingCondition = NonNullable<v.InferOutput<typeof NodeSchema>["condition"]>;
+function standingOf(type: ConditionType, condition: Omit<v.InferOutput<typeof ConditionSchema>, "type">) {
+  const { status, reason, message, lastTransitionTime, lastHeartbeatTime } = condition;
+  const [turnedAt, heartbeatAt] = [new Date(lastTransitionTime || 0), new Date(lastHeartbeatTime || 0)];
+  return { type, status, reason, message, turnedAt, heartbeatAt };
+}
+
+export type StandingCondition = ReturnType<typeof standingOf>;
 export type NodeHealth = Pick<StandingCondition, "status" | "turnedAt" | "heartbeatAt">;
 
 const PAGE_SIZE = 100;
@@ -187,7 +194,9 @@ const PAGE_SIZE = 100;
 async function readReports(api: Api): Promise<readonly NodeHealth[]> {
   const nodes = await listAll(api, { path: "/api/v1/nodes", item: NodeSchema, fresh: true, pageSize: PAGE_SIZE });
   // A report without its times is not an agent's.
-  return nodes.flatMap(({ condition }) => condition ?? []).filter(({ turnedAt }) => turnedAt.getTime() > 0);
+  return nodes
+    .flatMap(({ conditions }) => conditions.get("GhostSandboxes") ?? [])
+    .filter(({ turnedAt }) => turnedAt.getTime() > 0);
 }
 
 export interface BreakerOptions extends ClusterUse {

@@ -97,10 +97,10 @@ async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCod
 async function conditionOf({ ownNode }: UninstallOptions, io: HookIo): Promise<"there" | "gone" | "unknown"> {
   if (ownNode === undefined) return "gone";
   const found = await findCondition(ownNode);
-  const what = `the condition GhostSandboxes of node ${ownNode.name}`;
+  const what = `the conditions GhostSandboxes and SandboxCreation of node ${ownNode.name}`;
   if (found === "there") io.stdout(`remove     ${what}\n`);
   if (typeof found === "string") return found;
-  io.stdout(`left       ${what}, if there is one: ${found.message} (--no-kube does not ask)\n`);
+  io.stdout(`left       ${what}, if they exist: ${found.message} (--no-kube does not ask)\n`);
   return "unknown";
 }
 
@@ -108,9 +108,10 @@ async function conditionOf({ ownNode }: UninstallOptions, io: HookIo): Promise<"
 async function removedCondition({ ownNode }: UninstallOptions, io: HookIo): Promise<boolean> {
   const error = ownNode && (await removeCondition(ownNode));
   if (error === undefined) return true;
-  const patch = '{"status":{"conditions":[{"type":"GhostSandboxes","$patch":"delete"}]}}';
+  const patch =
+    '{"status":{"conditions":[{"type":"GhostSandboxes","$patch":"delete"},{"type":"SandboxCreation","$patch":"delete"}]}}';
   io.stderr(
-    `The condition GhostSandboxes could not be removed: ${error.message}. Remove it with: kubectl patch node ${ownNode?.name} --subresource=status --type=strategic -p '${patch}'\n`,
+    `The node's conditions could not be removed: ${error.message}. Remove them with: kubectl patch node ${ownNode?.name} --subresource=status --type=strategic -p '${patch}'\n`,
   );
   return false;
 }

@@ -33,7 +33,7 @@ async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, i
       withdraw(api, { namespace, waitMs: WAIT_MS }),
     );
     io.stdout(
-      `Removed the condition GhostSandboxes from ${done.nodes.length} nodes: ${done.nodes.join(", ") || "none"}.\n`,
+      `Removed the conditions GhostSandboxes and SandboxCreation from ${done.nodes.length} nodes: ${done.nodes.join(", ") || "none"}.\n`,
     );
     io.stdout(
       `Deleted ${done.leases.length} leases in ${namespace}, ${done.reports} GhostReports and ${done.requests} GhostHeals.\n`,

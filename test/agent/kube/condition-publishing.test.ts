@@ -33,7 +33,9 @@ describe("node condition", () => {
       lastHeartbeatTime: "2026-03-01T12:00:01Z",
       lastTransitionTime: "2026-03-01T12:00:01Z",
     });
-    expect(agent.cluster.store.get(NODE)?.["status"]).toMatchObject({ conditions: [{ type: "Ready" }, {}] });
+    expect(agent.cluster.store.get(NODE)?.["status"]).toMatchObject({
+      conditions: [{ type: "Ready" }, { type: "GhostSandboxes" }, { type: "SandboxCreation" }],
+    });
     await face.close();
   });
 

@@ -23,13 +23,14 @@ function uninstallFrom({ open }: MemoryCluster, options: { readonly dryRun?: boo
 
 describe("uninstall", () => {
   test("removes the agent's condition from the node, and no other", async () => {
-    const cluster = clusterWith([READY, { type: "GhostSandboxes", status: "True" }]);
+    const creation = { type: "SandboxCreation", status: "False" };
+    const cluster = clusterWith([READY, { type: "GhostSandboxes", status: "True" }, creation]);
 
     const { code, stdout } = await uninstallFrom(cluster);
 
     expect([code, stdout]).toEqual([
       0,
-      expect.stringContaining("remove     the condition GhostSandboxes of node n1\n"),
+      expect.stringContaining("remove     the conditions GhostSandboxes and SandboxCreation of node n1\n"),
     ]);
     expect(cluster.store.get(NODE)?.["status"]).toMatchObject({ conditions: [READY] });
   });
@@ -39,7 +40,7 @@ describe("uninstall", () => {
 
     const { code, stdout } = await uninstallFrom(cluster, { dryRun: true });
 
-    expect([code, stdout]).toEqual([0, "remove     the condition GhostSandboxes of node n1\n"]);
+    expect([code, stdout]).toEqual([0, "remove     the conditions GhostSandboxes and SandboxCreation of node n1\n"]);
     expect(cluster.requests).toEqual([`GET ${NODE}`]);
   });
 
@@ -66,7 +67,7 @@ describe("uninstall", () => {
     expect(await uninstallFrom(cluster)).toMatchObject({
       code: 1,
       stdout: expect.stringContaining(
-        "left       the condition GhostSandboxes of node n1, if there is one: connection refused",
+        "left       the conditions GhostSandboxes and SandboxCreation of node n1, if they exist: connection refused",
       ),
     });
   });
