@@ -105,7 +105,8 @@ async function readReports(api: Api, only: string | undefined): Promise<Readonly
     path: GHOST_REPORTS,
     query: selecting("metadata.name", only),
     item: ReportItem,
-    fresh: true,
+    // All of them from the server's cache, which answers in one response and in half the time. One node's is read from etcd.
+    fresh: only !== undefined,
     pageSize: PAGE_SIZE,
   });
   return new Map(items.map(({ name, status }) => [name, status]));

@@ -91,6 +91,18 @@ describe("unghost fleet scan", () => {
     expect(queries.get(PODS_PATH)?.get("fieldSelector")).toBe("spec.nodeName=n1");
   });
 
+  test.each([
+    ["all reports from the server's cache", [], "0"],
+    ["the report of one node from etcd", ["n1"], null],
+  ])("reads %s", async (_title, names, version) => {
+    const rig = await fleetRig(HEALTHY);
+
+    await rig.fleet("scan", ...names);
+
+    const asked = rig.server.asked.filter(({ path }) => path === REPORTS_PATH);
+    expect(asked.map(({ query }) => query.get("resourceVersion"))).toEqual([version]);
+  });
+
   test("needs three requests", async () => {
     const rig = await fleetRig(CLUSTER);
     await rig.fleet("scan");
