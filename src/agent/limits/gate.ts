@@ -32,16 +32,17 @@ export function openFleetGate(options: BreakerOptions) {
   const breaker = openBreaker(options);
   const slots = openSlots(options);
   let leftAloneUntilMs = 0;
-  let lastTrouble: KubeErrorKind | undefined;
+  /** One for each request: a role may allow one and not the other. */
+  const lastTrouble: { [Request in "count" | "slot"]?: KubeErrorKind } = {};
 
   /** Logs an error when it starts or changes, not on every call. */
-  async function loggedOnce<T>(asking: Promise<T>): Promise<T | KubeError> {
+  async function loggedOnce<T>(request: keyof typeof lastTrouble, asking: Promise<T>): Promise<T | KubeError> {
     const answer = await orKubeError(asking);
     const error = answer instanceof KubeError ? answer : undefined;
     if (error !== undefined) leftAloneUntilMs = timing.clock() + LEAVE_ALONE_MS;
-    if (error !== undefined && error.kind !== lastTrouble)
+    if (error !== undefined && error.kind !== lastTrouble[request])
       warn("fleet limits unavailable; healing continues without them", error.message);
-    lastTrouble = error?.kind;
+    lastTrouble[request] = error?.kind;
     return answer;
   }
 
@@ -49,14 +50,17 @@ export function openFleetGate(options: BreakerOptions) {
     if (actions.length === 0) return GO;
     const startedMs = timing.clock();
     const isLeftAlone = startedMs < leftAloneUntilMs;
-    const checked = isLeftAlone ? undefined : await loggedOnce(breaker.check(ASK_MS));
+    const checked = isLeftAlone ? undefined : await loggedOnce("count", breaker.check(ASK_MS));
     const { open, message = "" } = breaker.state();
     if (open) return { kind: "wait", reason: "breaker", message, meanwhile: [] };
     if (isLeftAlone || checked instanceof KubeError) return GO;
     const { disruptive, harmless } = byDisruption(actions);
     const waitMs = startedMs + ASK_MS - timing.clock();
     if (disruptive.length === 0 || waitMs <= 0) return GO;
-    const slot = await loggedOnce(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
+    const slot = await loggedOnce(
+      "slot",
+      withApi(openCluster, waitMs, (api) => slots.take(api, policy())),
+    );
     if (slot instanceof KubeError) return GO;
     if (slot.kind === "held") return { kind: "go", release: () => slot.slot.release() };
     const who = slot.by.join(", ") || "others were faster";

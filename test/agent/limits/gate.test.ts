@@ -202,6 +202,21 @@ describe("a node heals with an API server", () => {
     expect(warnings).toEqual([`fleet limits unavailable; healing continues without them: ${error.message}`]);
   });
 
+  test("that allows the counts and no slot, which is logged once", async () => {
+    const { gate, cluster, warnings, time } = scene();
+    cluster.before = (request) => {
+      if (request.includes("unghost-heal-")) throw new KubeError("forbidden", "may not update leases");
+    };
+    const one = gate("n0");
+
+    for (let minute = 0; minute < 10; minute++) {
+      expect(await one.ask([ENDING])).toMatchObject({ kind: "go" });
+      await time.pass(60_000);
+    }
+
+    expect(warnings).toEqual(["fleet limits unavailable; healing continues without them: may not update leases"]);
+  });
+
   test("that hangs, after two seconds once, then without a delay for a while", async () => {
     const { gate, cluster, time } = scene();
     cluster.before = () => new Promise(() => undefined);
