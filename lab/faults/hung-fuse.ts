@@ -6,9 +6,10 @@ import { until } from "../poll.ts";
 /** A FUSE server in Python, for it has to be there on every machine: speaks the protocol for one directory with a file. */
 const SERVER = `
 import ctypes, os, struct, sys
-LOOKUP, GETATTR, OPEN, READ, STATFS, INIT, OPENDIR, READDIR = 1, 3, 14, 15, 17, 26, 27, 28
-NAMES = {"lookup": LOOKUP, "getattr": GETATTR, "open": OPEN, "read": READ, "statfs": STATFS, "opendir": OPENDIR, "readdir": READDIR}
-point, answered = sys.argv[1], {NAMES[name] for name in sys.argv[2:]}
+LOOKUP, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, STATX = 1, 3, 14, 15, 17, 18, 25, 26, 27, 28, 29, 52
+ENOSYS = 38
+NAMES = {"lookup": LOOKUP, "getattr": GETATTR, "open": OPEN, "read": READ, "statfs": STATFS, "opendir": OPENDIR, "readdir": READDIR, "release": RELEASE, "releasedir": RELEASEDIR, "flush": FLUSH}
+point, last, answered = sys.argv[1], sys.argv[2], {NAMES[name] for name in sys.argv[3:]}
 device = os.open("/dev/fuse", os.O_RDWR)
 libc = ctypes.CDLL(None, use_errno=True)
 options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
@@ -30,14 +31,19 @@ def reply(operation, node, body):
     if operation in (OPEN, OPENDIR): return struct.pack("<QII", 1, 0, 0)
     if operation == READ: return b"x" * 4096
     if operation == STATFS: return struct.pack("<QQQQQIIII", 1, 1, 1, 1, 1, 4096, 255, 4096, 0) + b"\\0" * 24
+    if operation in (RELEASE, RELEASEDIR, FLUSH): return b""
     if operation == READDIR: return entries() if struct.unpack_from("<QQ", body)[1] == 0 else b""
+silent = False
 while True:
     request = os.read(device, 1 << 20)
     length, operation, unique, node = struct.unpack_from("<IIQQ", request)
-    if operation in (INIT, *answered):
+    if operation == STATX and GETATTR in answered and not silent:
+        os.write(device, struct.pack("<IiQ", 16, -ENOSYS, unique))
+    elif operation in (INIT, *answered) and not silent:
         body = reply(operation, node, request[40:])
         os.write(device, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
         if operation == INIT: print("ready", flush=True)
+        if operation == NAMES.get(last): silent = True
 `;
 
 /**
@@ -61,7 +67,17 @@ threading.Thread(target=lambda: (time.sleep(0.2), libc.mmap(None, 4096, 3, 0x22,
 pause()
 `;
 
-export type FuseOperation = "lookup" | "getattr" | "open" | "read" | "statfs" | "opendir" | "readdir";
+export type FuseOperation =
+  | "lookup"
+  | "getattr"
+  | "open"
+  | "read"
+  | "statfs"
+  | "opendir"
+  | "readdir"
+  | "release"
+  | "flush"
+  | "releasedir";
 const GUARD_MS = 60_000;
 
 /** Why this machine has no FUSE; undefined if it has. */
@@ -74,9 +90,11 @@ export async function mountHungFuse(
   node: LabNode,
   point: string,
   answers: readonly FuseOperation[] = [],
+  /** The server answers nothing more after the first of these: such as what ends a probe. */
+  last?: FuseOperation,
 ): Promise<void> {
   await node.check(["sh", "-c", '[ -e /dev/fuse ] || mknod /dev/fuse c 10 229; mkdir -p "$1"', "sh", point]);
-  await inBackground(node, SERVER, [point, ...answers]);
+  await inBackground(node, SERVER, [point, last ?? "", ...answers]);
 }
 
 /** Returns the pid in the node of a process of that name, user and environment that keeps its memory locked. */

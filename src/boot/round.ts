@@ -7,6 +7,7 @@ import { brokenInWords, isBroken, stepToQuarantine } from "../evidence/sandbox-d
 import { type Healing, type RunOptions, run } from "../heal/pipeline.ts";
 import { DEFAULT_WAITS } from "../heal/proof/fresh-facts.ts";
 import { absentRuntime } from "../heal/proof/runtime-access.ts";
+import { refuseHungMounts } from "../host/hung-mounts.ts";
 import { absent, valueOr } from "../host/source.ts";
 import { readCni } from "../node/cni-facts.ts";
 import { readBoot } from "../node/process-table.ts";
@@ -98,6 +99,7 @@ export function withoutRuntime(
 async function observeFiles(observe: ObserveNodeOptions, timeoutMs: number): Promise<Snapshot> {
   const { hostRoot: root, cniCacheDir: cacheDir, multusDir, node } = observe;
   const signal = AbortSignal.timeout(timeoutMs);
+  await refuseHungMounts(root, [cacheDir, ...(multusDir === undefined ? [] : [multusDir])], signal);
   const observedAt = new Date();
   const network = Promise.resolve({ cniDirs: { conf: "/etc/cni/net.d", bin: [] }, isContainerd: true });
   const cni = await readCni({ root, cacheDir, multusDir, network, signal });

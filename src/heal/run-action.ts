@@ -1,12 +1,14 @@
-import { lstatSync } from "node:fs";
 import { type Finding, type Reason, reason } from "../evidence/finding.ts";
 import { STEPS, type Step, type StepArea, type StepKind, type StepOf, untilRemoval } from "../evidence/step.ts";
-import { resolveOnHost } from "../host/paths.ts";
+import { lstatSync, unreliableMountOn } from "../host/guarded-fs.ts";
+import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { MAX_FILE_BYTES } from "../host/safe-fs.ts";
+import { errorLabel } from "../host/source.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { JournalId } from "./journal/entry.ts";
 import { isContention, type StormBrake } from "./proof/storm-brake.ts";
 import { reasonToPause } from "./proof/turns.ts";
+import { onUnreliableMount } from "./quarantine/file-identity.ts";
 import { SANDBOX_STEPS } from "./steps/sandboxes.ts";
 import {
   attempted,
@@ -140,8 +142,11 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
  */
 async function unreadableEntry(sandboxId: string, tools: StepTools): Promise<Reason | undefined> {
   for (const path of await tools.facts.resultFiles(sandboxId)) {
-    const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
+    const stats = statsOnTime(path, tools);
     if (stats === undefined) continue;
+    if (stats === "late") {
+      return reason("mount-hangs", `the file system of ${path}, which the runtime reads first, does not answer`);
+    }
     if (!stats.isFile()) return notAPlainFile(path);
     if (stats.size > MAX_FILE_BYTES) {
       return reason(
@@ -149,6 +154,25 @@ async function unreadableEntry(sandboxId: string, tools: StepTools): Promise<Rea
         `${path} has ${stats.size} bytes, and the runtime would read them all. Inspect it, move it away, then heal again.`,
       );
     }
+  }
+  return undefined;
+}
+
+function statsOnTime(path: string, { hostRoot }: Pick<StepTools, "hostRoot">) {
+  try {
+    return lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false });
+  } catch (error) {
+    if (errorLabel(error) === "ETIMEDOUT") return "late";
+    throw error;
+  }
+}
+
+/** Why this step is not taken: a change that hangs halfway can neither be ended nor be recorded. */
+function unreliablePath(step: object, { hostRoot }: Pick<StepTools, "hostRoot">): Reason | undefined {
+  for (const value of Object.values(step)) {
+    if (typeof value !== "string" || !value.startsWith("/")) continue;
+    const mount = unreliableMountOn(hostPath(hostRoot, value));
+    if (mount !== undefined) return reason("mount-may-hang", onUnreliableMount(value, mount));
   }
   return undefined;
 }
@@ -173,6 +197,8 @@ async function dispatch<Kind extends StepKind>(
   finding: Finding,
   tools: StepTools,
 ): Promise<StepResult> {
+  const unreliable = unreliablePath(step, tools);
+  if (unreliable !== undefined) return refused(unreliable);
   const { area, paths } = STEPS[step.kind];
   if (paths?.(step).every((path) => isGone(path, tools))) return { kind: "unneeded" };
   const runs: Partial<Runs<StepArea>> = await AREAS[area]();

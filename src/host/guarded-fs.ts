@@ -1,24 +1,54 @@
 import {
+  closeSync,
+  type Dir,
   existsSync as exists,
+  fstatSync,
   lstatSync as lstat,
   openSync as open,
   opendirSync as opendir,
   readlinkSync as readlink,
+  readSync,
+  type Stats,
   statSync as stat,
   statfsSync as statfs,
 } from "node:fs";
 import { posix as path } from "node:path";
+import type { EntryType, MountAnswer, MountRequest, MountStats } from "./mount-child.ts";
 
 /**
- * The functions of node:fs for paths of the node. They fail for a path on a mount that does not answer, instead of
- * waiting in the kernel, where neither a timer nor a signal reaches this process.
+ * The functions of node:fs for paths of the node. A call on a mount that does not answer would wait in the kernel, where
+ * neither a timer nor a signal reaches this process. So calls below mounts that may stop answering are made by a child,
+ * and they fail below a mount that was late.
  */
 
+type Ask = (request: MountRequest) => MountAnswer | undefined;
+
 let hung: ReadonlySet<string> = new Set();
+let mayHang: ReadonlySet<string> = new Set();
+let ask: Ask | undefined;
+let late: string | undefined;
 
 /** From now on everything below these mount points fails. */
 export function refuseBelow(points: readonly string[]): void {
   hung = new Set(points);
+  mayHang = new Set();
+  late = undefined;
+}
+
+/** From now on calls below these mount points are made by `by`, until one of them is late: then all of these fail. */
+export function readThroughChild(points: readonly string[], by: Ask): void {
+  mayHang = new Set(points);
+  ask = by;
+}
+
+/** The mount point at which a call was late since refuseBelow. */
+export function lateMount(): string | undefined {
+  return late;
+}
+
+/** The mount point on the way to a path that has stopped answering, or may do so. */
+export function unreliableMountOn(file: string): string | undefined {
+  return firstMountOn(file, new Set([...hung, ...mayHang]));
 }
 
 /** The first of these mount points on the way to a path, through every link. Asks nothing of a file system behind it. */
@@ -59,28 +89,191 @@ function targetOf(file: string): string | undefined {
   }
 }
 
-function assertAnswers(file: unknown): void {
-  if (hung.size === 0) return;
-  const point = firstMountOn(String(file), hung);
-  if (point === undefined) return;
-  throw Object.assign(new Error(`the file system mounted at ${point} does not answer`), { code: "ETIMEDOUT" });
+/** Thousands of them are read in each scan, and they lead nowhere else. */
+const OF_A_PROCESS = /^\/proc\/\d+(?:\/(?:stat|status|cgroup|environ|cmdline|ns\/\w+|fd(?:\/\d+)?))?$/;
+
+/** Whether a child has to make calls for this path. Throws if its mount does not answer. */
+function isForChild(file: unknown): boolean {
+  if (hung.size + mayHang.size === 0) return false;
+  const name = String(file);
+  if (OF_A_PROCESS.test(name)) return false;
+  const point = firstMountOn(name, hung);
+  if (point !== undefined) throw timeout(point);
+  return firstMountOn(name, mayHang) !== undefined;
 }
 
-function guarded<Call extends (file: never, ...more: never[]) => unknown>(call: Call): Call {
-  return ((file: never, ...more: never[]) => {
-    assertAnswers(file);
-    return call(file, ...more);
-  }) as Call;
+function timeout(point: string): Error {
+  return Object.assign(new Error(`the file system mounted at ${point} does not answer`), { code: "ETIMEDOUT" });
 }
 
-export const lstatSync = guarded(lstat);
-export const statSync = guarded(stat);
-export const statfsSync = guarded(statfs);
-export const openSync = guarded(open);
-export const opendirSync = guarded(opendir);
-export const readlinkSync = guarded(readlink);
+function answerTo(request: MountRequest, file: string): MountAnswer {
+  const answer = ask?.(request);
+  if (answer === undefined) {
+    late = firstMountOn(file, mayHang) ?? file;
+    hung = new Set([...hung, ...mayHang]);
+    mayHang = new Set();
+    throw timeout(late);
+  }
+  if (answer.error === undefined) return answer;
+  throw Object.assign(new Error(`${answer.error}: ${request.call} ${file}`), { code: answer.error });
+}
+
+type PathCall = (file: never, ...more: never[]) => unknown;
+
+function guarded<Call extends PathCall>(call: Call, byChild: (file: string, ...more: unknown[]) => unknown): Call {
+  return ((file: never, ...more: never[]) =>
+    isForChild(file) ? byChild(String(file), ...more) : call(file, ...more)) as Call;
+}
+
+function statsByChild(call: "lstat" | "stat") {
+  return (file: string, options?: unknown): Stats | undefined => {
+    try {
+      return statsOf(answerTo({ call, file }, file));
+    } catch (error) {
+      const isOptional = (options as { throwIfNoEntry?: boolean } | undefined)?.throwIfNoEntry === false;
+      if (isOptional && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  };
+}
+
+const TYPE = 0o170000;
+
+/** As far as readers use it. */
+function statsOf({ stats }: MountAnswer): Stats {
+  const fields = stats as MountStats;
+  const is = (type: number) => () => (fields.mode & TYPE) === type;
+  return {
+    ...fields,
+    mtime: new Date(fields.mtimeMs),
+    ctime: new Date(fields.ctimeMs),
+    isFile: is(0o100000),
+    isDirectory: is(0o040000),
+    isSymbolicLink: is(0o120000),
+    isSocket: is(0o140000),
+    isCharacterDevice: is(0o020000),
+  } as Stats;
+}
+
+export const lstatSync = guarded(lstat, statsByChild("lstat"));
+export const statSync = guarded(stat, statsByChild("stat"));
+export const statfsSync = guarded(statfs, (file) => answerTo({ call: "statfs", file }, file));
+export const readlinkSync = guarded(readlink, (file) => answerTo({ call: "readlink", file }, file).target);
 
 /** False as well for a path on a mount that does not answer: that mount is reported. */
 export function existsSync(file: string): boolean {
-  return (hung.size === 0 || firstMountOn(file, hung) === undefined) && exists(file);
+  try {
+    return isForChild(file) ? answerTo({ call: "stat", file }, file).stats !== undefined : exists(file);
+  } catch {
+    return false;
+  }
+}
+
+export interface OpenFile {
+  stat(): Stats;
+  /** Returns how many bytes were read. A position of null is where the last read ended. */
+  read(buffer: Uint8Array, offset: number, length: number, position: number | null): number;
+  close(): void;
+}
+
+export function openFile(file: string, flags: number): OpenFile {
+  if (!isForChild(file)) return new FileHere(open(file, flags));
+  return new FileOfChild(answerTo({ call: "open", file, flags }, file).handle ?? 0, file);
+}
+
+/** A class, because thousands are opened in each scan. */
+class FileHere implements OpenFile {
+  private readonly descriptor: number;
+
+  constructor(descriptor: number) {
+    this.descriptor = descriptor;
+  }
+
+  stat(): Stats {
+    return fstatSync(this.descriptor);
+  }
+
+  read(buffer: Uint8Array, offset: number, length: number, position: number | null): number {
+    return readSync(this.descriptor, buffer, offset, length, position);
+  }
+
+  close(): void {
+    closeSync(this.descriptor);
+  }
+}
+
+const MAX_BYTES_AT_ONCE = 64 * 1024;
+
+class FileOfChild implements OpenFile {
+  private readonly handle: number;
+  private readonly file: string;
+  private end = 0;
+
+  constructor(handle: number, file: string) {
+    this.handle = handle;
+    this.file = file;
+  }
+
+  stat(): Stats {
+    return statsOf(answerTo({ call: "fstat", handle: this.handle }, this.file));
+  }
+
+  read(buffer: Uint8Array, offset: number, wanted: number, position: number | null): number {
+    const { handle } = this;
+    const request: MountRequest = {
+      call: "read",
+      handle,
+      position: position ?? this.end,
+      length: Math.min(wanted, MAX_BYTES_AT_ONCE),
+    };
+    const bytes = Buffer.from(answerTo(request, this.file).bytes ?? "", "base64");
+    buffer.set(bytes, offset);
+    this.end = request.position + bytes.length;
+    return bytes.length;
+  }
+
+  close(): void {
+    release(this.handle);
+  }
+}
+
+/** A child that was late is gone, with all that it had open. */
+function release(handle: number): void {
+  if (mayHang.size > 0) ask?.({ call: "close", handle });
+}
+
+export interface DirectoryEntry {
+  readonly name: string;
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
+export interface OpenDirectory {
+  /** Null at the end. */
+  readSync(): DirectoryEntry | null;
+  closeSync(): void;
+}
+
+export function opendirSync(file: string, options: Parameters<typeof opendir>[1]): OpenDirectory | Dir {
+  if (!isForChild(file)) return opendir(file, options);
+  const { handle = 0 } = answerTo({ call: "opendir", file }, file);
+  let entries: DirectoryEntry[] = [];
+  return {
+    readSync: () => {
+      if (entries.length === 0)
+        entries = (answerTo({ call: "entries", handle }, file).entries ?? []).map(entryOf).reverse();
+      return entries.pop() ?? null;
+    },
+    closeSync: () => release(handle),
+  };
+}
+
+function entryOf([name, type]: readonly [string, EntryType]): DirectoryEntry {
+  return {
+    name,
+    isFile: () => type === "file",
+    isDirectory: () => type === "directory",
+    isSymbolicLink: () => type === "symlink",
+  };
 }

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { CONTAINERD_ROOTS, KUBELET_KUBECONFIGS, placesAt, SOCKETS } from "./distributions.ts";
-import { firstMountOn, refuseBelow } from "./guarded-fs.ts";
+import { firstMountOn, lateMount, readThroughChild, refuseBelow } from "./guarded-fs.ts";
 import { hostPath } from "./paths.ts";
 import { procText } from "./proc.ts";
 import { hasStuckReader, probeMounts } from "./process-memory.ts";
@@ -36,14 +36,21 @@ function unique(dirs: readonly string[]): readonly string[] {
   return [...new Set(dirs)];
 }
 
+/** Runtime, kubelet and unghost itself hang with them: reading them with care gains nothing, and nothing could be healed. */
+const WHOLE: ReadonlySet<string> = new Set(["/", "/var", "/var/lib"]);
+
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Found by an earlier scan. */
 let known: ReadonlySet<string> = new Set();
 
+/** All that may hang, with their types. */
+let unreliable: readonly HungMount[] = [];
+
 /**
- * Finds the mounts on which the scan would hang, and lets everything below them fail from now on. A node without a network
- * file system or FUSE needs nothing but its list of mounts.
+ * Finds the mounts on which the scan would hang, and lets everything below them fail from now on; what is below the others
+ * that may stop answering is read by a child. A node without a network file system or FUSE needs nothing but its list of
+ * mounts.
  */
 export async function refuseHungMounts(
   root: string,
@@ -51,16 +58,20 @@ export async function refuseHungMounts(
   signal: AbortSignal,
 ): Promise<readonly HungMount[]> {
   const candidates = mountsIn(procText("/proc/self/mountinfo", MAX_BYTES));
+  unreliable = candidates;
   if (candidates.length === 0) {
     refuseBelow([]);
     return [];
   }
+  // Loaded only on such a node, like the modules that start processes.
+  const { askMount, hasStuckCall } = await import("./mount-reader.ts");
   const points = new Set(candidates.map(({ point }) => point));
   const read = [...READ, ...dirs].map((dir) => hostPath(root, dir));
   const onTheWay = new Set(read.map((dir) => firstMountOn(dir, points)));
   const wanted = candidates.filter(({ point }) => onTheWay.has(point) || read.some((dir) => isReadBelow(dir, point)));
   // Not probed again as long as the child that probed it hangs: each further one would hang as well.
-  const stillHung = wanted.filter(({ point }) => hasStuckReader() && known.has(point));
+  const isStuck = hasStuckReader() || hasStuckCall();
+  const stillHung = candidates.filter(({ point }) => isStuck && known.has(point));
   const probed = wanted.filter((mount) => !stillHung.includes(mount));
   const answers = await probeMounts(
     probed.map(({ point }) => [point, ...read.filter((dir) => dir.startsWith(point === "/" ? "/" : `${point}/`))]),
@@ -69,7 +80,19 @@ export async function refuseHungMounts(
   const hung = [...stillHung, ...probed.filter((_, index) => answers[index] !== true)];
   known = new Set(hung.map(({ point }) => point));
   refuseBelow(hung.map(({ point }) => point));
+  const others = candidates.filter((mount) => !hung.includes(mount) && !WHOLE.has(mount.point));
+  readThroughChild(
+    others.map(({ point }) => point),
+    askMount,
+  );
   return hung;
+}
+
+/** The mount that stopped answering since. */
+export function hungMeanwhile(): readonly HungMount[] {
+  const found = unreliable.filter(({ point }) => point === lateMount());
+  known = new Set([...known, ...found.map(({ point }) => point)]);
+  return found;
 }
 
 /** Volumes of pods are mounted below kubelet's directories, and are never read. */

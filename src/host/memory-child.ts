@@ -1,5 +1,5 @@
-import { closeSync, constants, opendirSync, openSync, statfsSync, statSync } from "node:fs";
 import { serveRequests } from "./line-socket.ts";
+import { answerMountRequest, answersProbe, type MountRequest } from "./mount-child.ts";
 import { type ProcRead, parseCniEnviron, readProcFile } from "./proc.ts";
 import { ownCommand } from "./system-call.ts";
 
@@ -29,8 +29,9 @@ export const MEMORY_CHILD = ownCommand(READ_MEMORY, import.meta.url, "serveMemor
 /** The child's part. Returns its exit code. */
 export function serveMemory(): number {
   serveRequests((request) => {
-    const asked = request as MemoryRequest | { readonly probe: readonly string[] };
-    return "probe" in asked ? asked.probe.every(answers) : readMemory(asked);
+    const asked = request as MemoryRequest | MountRequest | { readonly probe: readonly string[] };
+    if ("call" in asked) return answerMountRequest(asked);
+    return "probe" in asked ? asked.probe.every(answersProbe) : readMemory(asked);
   });
   return 0;
 }
@@ -42,26 +43,4 @@ function readMemory({ dir, environ: wanted, cmdline }: MemoryRequest): ProcessMe
     environ: environ.kind === "content" && !isPlugin ? NOTHING : environ,
     cmdline: isPlugin || cmdline === "always" ? readProcFile(`${dir}/cmdline`, MAX_BYTES) : NOTHING,
   };
-}
-
-const MOST_ENTRIES = 100;
-
-/** Whatever the file system answers, an error included, it does answer. */
-function answers(file: string): true {
-  try {
-    const stats = statSync(file);
-    statfsSync(file);
-    if (stats.isFile()) closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
-    if (!stats.isDirectory()) return true;
-    const dir = opendirSync(file);
-    for (let count = 0; count < MOST_ENTRIES; count += 1) {
-      const entry = dir.readSync();
-      if (entry === null) break;
-      if (entry.isFile()) closeSync(openSync(`${file}/${entry.name}`, constants.O_RDONLY | constants.O_NONBLOCK));
-    }
-    dir.closeSync();
-  } catch {
-    // There is no such file, or no permission.
-  }
-  return true;
 }

@@ -1,5 +1,5 @@
-import { closeSync, readSync } from "node:fs";
-import { lstatSync, opendirSync, openSync, readlinkSync } from "./guarded-fs.ts";
+import { constants } from "node:fs";
+import { lstatSync, type OpenFile, opendirSync, openFile, readlinkSync } from "./guarded-fs.ts";
 import { errorLabel } from "./source.ts";
 
 /** Parsers for /proc. Every function accepts any text and never throws. */
@@ -133,9 +133,9 @@ const shared = Buffer.allocUnsafe(128 * 1024);
 
 /** Returns up to maxBytes of the file; the rest is dropped. */
 export function readProcFile(path: string, maxBytes: number = shared.length): ProcRead {
-  let fd: number;
+  let file: OpenFile;
   try {
-    fd = openSync(path, "r");
+    file = openFile(path, constants.O_RDONLY);
   } catch (error) {
     return procError(error);
   }
@@ -144,7 +144,7 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
     let length = 0;
     while (length < maxBytes) {
       if (length === buffer.length) buffer = grown(buffer, maxBytes);
-      const count = readSync(fd, buffer, length, Math.min(buffer.length, maxBytes) - length, null);
+      const count = file.read(buffer, length, Math.min(buffer.length, maxBytes) - length, null);
       if (count === 0) break;
       length += count;
     }
@@ -152,7 +152,7 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
   } catch (error) {
     return procError(error);
   } finally {
-    closeSync(fd);
+    file.close();
   }
 }
 

@@ -10,6 +10,8 @@ import { lineReader } from "./line-socket.ts";
 export interface Reader {
   /** The answers in the order of the requests. "late" is the last one: then the reader is closed. */
   ask(requests: readonly unknown[], patience: Patience): AsyncGenerator<Answer>;
+  /** Blocks this thread until the answer. Undefined if it is late: then the reader is closed. */
+  askNow(request: unknown, timeoutMs: number): unknown;
   /** Settles when its process has ended; never for one that hangs in the kernel. */
   readonly ended: Promise<unknown>;
   close(): void;
@@ -37,9 +39,20 @@ let hung = 0;
 export async function openReader(command: readonly string[]): Promise<Reader | undefined> {
   const peer = hung < MOST_HUNG ? startPeer(command, {}) : undefined;
   if (peer === undefined) return undefined;
-  const { answer, ...reader } = readerOf(peer);
+  const { answer, answerNow: _, ...reader } = readerOf(peer);
   return (await answer(START)).kind === "late" ? undefined : reader;
 }
+
+/** Like openReader, for callers that cannot wait: blocks this thread while the child starts. */
+export function openReaderNow(command: readonly string[]): Reader | undefined {
+  const peer = hung < MOST_HUNG ? startPeer(command, {}) : undefined;
+  if (peer === undefined) return undefined;
+  const { answer: _, answerNow, ...reader } = readerOf(peer);
+  return answerNow(START.timeoutMs) === undefined ? undefined : reader;
+}
+
+const gate = new Int32Array(new SharedArrayBuffer(4));
+const BLOCKED_POLL_MS = 0.1;
 
 function readerOf(peer: Peer) {
   const nextLine = lineReader(peer.fd);
@@ -56,6 +69,24 @@ function readerOf(peer: Peer) {
       }
       await setTimeout(POLL_MS);
     }
+  }
+
+  function answerNow(timeoutMs: number): unknown {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      const line = isClosed ? null : nextLine();
+      if (typeof line === "string") return JSON.parse(line);
+      if (line === null || performance.now() > deadline) {
+        close();
+        return undefined;
+      }
+      Atomics.wait(gate, 0, 0, BLOCKED_POLL_MS);
+    }
+  }
+
+  function askNow(request: unknown, timeoutMs: number): unknown {
+    send(request);
+    return answerNow(timeoutMs);
   }
 
   async function* ask(requests: readonly unknown[], patience: Patience): AsyncGenerator<Answer> {
@@ -85,5 +116,5 @@ function readerOf(peer: Peer) {
     void peer.ended.then(() => (hung -= 1));
   }
 
-  return { answer, ask, close, ended: peer.ended };
+  return { answer, answerNow, ask, askNow, close, ended: peer.ended };
 }

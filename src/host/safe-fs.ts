@@ -1,6 +1,6 @@
-import { closeSync, constants, type Dirent, fstatSync, readSync, type Stats } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { eachPaced } from "./concurrency.ts";
-import { lstatSync, opendirSync, openSync, statSync } from "./guarded-fs.ts";
+import { type DirectoryEntry, lstatSync, type OpenFile, opendirSync, openFile, statSync } from "./guarded-fs.ts";
 import { resolveOnHost } from "./paths.ts";
 import { absent, errorLabel, failed, type Oddity, read, type Source } from "./source.ts";
 import { printable } from "./text.ts";
@@ -146,18 +146,18 @@ type ReadAs<T> =
 
 /** The bytes are valid during the call of `decode` only: the buffer is shared. */
 function readFileWith<T>(path: string, maxBytes: number, decode: (bytes: Buffer) => T): ReadAs<T> {
-  let fd: number;
+  let file: OpenFile;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    file = openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     return openError(path, error);
   }
   try {
-    return readOpenFile(fd, maxBytes, decode);
+    return readOpenFile(file, maxBytes, decode);
   } catch (error) {
     return openError(path, error);
   } finally {
-    closeSync(fd);
+    file.close();
   }
 }
 
@@ -173,8 +173,8 @@ export function fileText(path: string, maxBytes?: number): string {
   return file.kind === "content" ? file.text : "";
 }
 
-function readOpenFile<T>(fd: number, maxBytes: number, decode: (bytes: Buffer) => T): ReadAs<T> {
-  const stats = fstatSync(fd);
+function readOpenFile<T>(file: OpenFile, maxBytes: number, decode: (bytes: Buffer) => T): ReadAs<T> {
+  const stats = file.stat();
   if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };
   const { size, mtime: modifiedAt } = stats;
   if (size > maxBytes) return { kind: "closed", reason: `is larger than ${maxBytes} bytes`, size, modifiedAt };
@@ -182,7 +182,7 @@ function readOpenFile<T>(fd: number, maxBytes: number, decode: (bytes: Buffer) =
   const buffer = size <= shared.length ? shared : Buffer.allocUnsafe(size);
   let length = 0;
   while (length < size) {
-    const count = readSync(fd, buffer, length, size - length, null);
+    const count = file.read(buffer, length, size - length, null);
     if (count === 0) break;
     length += count;
   }
@@ -215,7 +215,7 @@ export function statsOf(path: string): Stats | undefined {
   }
 }
 
-function kindOfEntry(dir: string, entry: Dirent): EntryKind {
+function kindOfEntry(dir: string, entry: DirectoryEntry): EntryKind {
   if (entry.isFile()) return "file";
   if (entry.isDirectory()) return "directory";
   if (entry.isSymbolicLink()) return "symlink";
@@ -258,27 +258,38 @@ export type Tail =
 
 /** The last bytes of a file, from the first complete line on: the cost does not depend on the file size. */
 export function readTail(path: string, maxBytes: number): Tail {
-  let fd: number;
+  let file: OpenFile;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    file = openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const code = errorLabel(error);
     return code === "ENOENT" ? { kind: "absent" } : { kind: "unreadable", reason: `cannot be opened (${code})` };
   }
   try {
-    const stats = fstatSync(fd);
+    const stats = file.stat();
     if (!stats.isFile()) return { kind: "unreadable", reason: "is not a regular file" };
     const length = Math.min(stats.size, maxBytes);
     const bytes = Buffer.alloc(length);
-    const got = readSync(fd, bytes, 0, length, stats.size - length);
+    const got = readFully(file, bytes, stats.size - length);
     const text = bytes.toString("utf8", 0, got);
     const isCut = length < stats.size;
     return { kind: "text", text: isCut ? text.slice(text.indexOf("\n") + 1) : text };
   } catch (error) {
     return { kind: "unreadable", reason: `cannot be read (${errorLabel(error)})` };
   } finally {
-    closeSync(fd);
+    file.close();
   }
+}
+
+/** Returns how many bytes there were. */
+function readFully(file: OpenFile, bytes: Uint8Array, position: number): number {
+  let length = 0;
+  while (length < bytes.length) {
+    const count = file.read(bytes, length, bytes.length - length, position + length);
+    if (count === 0) break;
+    length += count;
+  }
+  return length;
 }
 
 /** One line without its newline. */

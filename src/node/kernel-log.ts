@@ -1,6 +1,6 @@
-import { closeSync, constants, fstatSync, readSync } from "node:fs";
+import { constants } from "node:fs";
 import { eachPaced } from "../host/concurrency.ts";
-import { openSync } from "../host/guarded-fs.ts";
+import { type OpenFile, openFile } from "../host/guarded-fs.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import type { HostDir } from "../host/safe-fs.ts";
 import { absent, errorCode, errorLabel, read, type Source } from "../host/source.ts";
@@ -50,14 +50,17 @@ const RECORD = /^\d+,(\d+),\d+,[^;\n]*;(.*)$/m;
 
 /** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
 export async function readKernelLog({ root, signal }: Pick<HostDir, "root" | "signal">): Promise<Source<KernelFacts>> {
-  let fd: number;
+  let file: OpenFile;
   try {
-    fd = openSync(resolveOnHost(root, KMSG, "keep"), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    file = openFile(
+      resolveOnHost(root, KMSG, "keep"),
+      constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
+    );
   } catch (error) {
     return absent(`${KMSG} cannot be opened (${errorLabel(error)})`);
   }
   try {
-    const stats = fstatSync(fd);
+    const stats = file.stat();
     if (!stats.isCharacterDevice() && !stats.isFile()) return absent(`${KMSG} is neither a device nor a file`);
     const signs = {
       stalls: { count: 0 },
@@ -66,7 +69,7 @@ export async function readKernelLog({ root, signal }: Pick<HostDir, "root" | "si
       signalsDenied: { count: 0 },
     };
     let first: string | undefined;
-    await eachPaced(chunks(fd), signal, (lines) => {
+    await eachPaced(chunks(file), signal, (lines) => {
       first ??= RECORD.exec(textOf(lines, 0))?.[1];
       countSigns(lines, signs);
     });
@@ -74,7 +77,7 @@ export async function readKernelLog({ root, signal }: Pick<HostDir, "root" | "si
     const denied = signalsDenied.count === 0 ? undefined : signalsDenied;
     return read({ ...others, signalsDenied: denied, sinceBoot: Number(first) === 0 });
   } finally {
-    closeSync(fd);
+    file.close();
   }
 }
 
@@ -102,12 +105,12 @@ function endOfLine(lines: Buffer, from: number): number {
 }
 
 /** Complete lines, many at a time; each is overwritten by the next. */
-function* chunks(fd: number): Iterable<Buffer> {
+function* chunks(file: OpenFile): Iterable<Buffer> {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   let bytes = 0;
   let carried = 0;
   for (let isEnd = false; !isEnd && bytes < MAX_BYTES; ) {
-    const filled = fill(fd, buffer, carried);
+    const filled = fill(file, buffer, carried);
     isEnd = filled.isEnd;
     bytes += filled.end - carried;
     // A device returns complete records; a file in a test may end anywhere.
@@ -119,10 +122,10 @@ function* chunks(fd: number): Iterable<Buffer> {
 }
 
 /** Reads records until the buffer is full. */
-function fill(fd: number, buffer: Buffer, start: number): { readonly end: number; readonly isEnd: boolean } {
+function fill(file: OpenFile, buffer: Buffer, start: number): { readonly end: number; readonly isEnd: boolean } {
   let end = start;
   while (buffer.length - end >= RECORD_BYTES) {
-    const length = readRecord(fd, buffer, end);
+    const length = readRecord(file, buffer, end);
     if (length === "overwritten") continue;
     if (length === 0) return { end, isEnd: true };
     end += length;
@@ -130,9 +133,9 @@ function fill(fd: number, buffer: Buffer, start: number): { readonly end: number
   return { end, isEnd: false };
 }
 
-function readRecord(fd: number, buffer: Buffer, at: number): number | "overwritten" {
+function readRecord(file: OpenFile, buffer: Buffer, at: number): number | "overwritten" {
   try {
-    return readSync(fd, buffer, at, buffer.length - at, null);
+    return file.read(buffer, at, buffer.length - at, null);
   } catch (error) {
     // The next record was overwritten: the one after it comes with the next read.
     if (errorCode(error) === "EPIPE") return "overwritten";

@@ -1,3 +1,4 @@
+import { refuseHungMounts } from "../host/hung-mounts.ts";
 import { readCniResults } from "./cni-files.ts";
 import { readHostLocal } from "./host-local.ts";
 import { readMetadataFile } from "./metadata.ts";
@@ -19,6 +20,7 @@ export async function observeOffline(options: OfflineOptions): Promise<OfflineFa
   const { hostRoot: root, containerdRoot, containerdVersion, cniCacheDir } = options;
   const observedAt = new Date();
   const signal = AbortSignal.timeout(options.timeoutMs);
+  await refuseHungMounts(root, [cniCacheDir, ...(containerdRoot === undefined ? [] : [containerdRoot])], signal);
   const table = await readProcessTable({ root, signal });
   const [processes, results, hostLocal] = await Promise.all([
     readProcesses({ root, table, signal }),

@@ -1,5 +1,5 @@
 import { placesAt } from "../host/distributions.ts";
-import { refuseHungMounts } from "../host/hung-mounts.ts";
+import { hungMeanwhile, refuseHungMounts } from "../host/hung-mounts.ts";
 import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
@@ -68,8 +68,9 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
   const { hostRoot: root, timeoutMs } = options;
   const dirs = [options.cniCacheDir, ...(options.multusDir === undefined ? [] : [options.multusDir])];
   const startedAt = performance.now();
-  const hungMounts = await refuseHungMounts(root, dirs, AbortSignal.timeout(timeoutMs));
+  const hung = await refuseHungMounts(root, dirs, AbortSignal.timeout(timeoutMs));
   const snapshot = await observeRuntime({ ...options, timeoutMs: leftOf(timeoutMs, startedAt) }, env);
+  const hungMounts = [...hung, ...hungMeanwhile()];
   return hungMounts.length === 0 ? snapshot : { ...snapshot, hungMounts };
 }
 

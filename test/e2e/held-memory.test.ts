@@ -85,5 +85,54 @@ describe.skipIf(REASON !== undefined)(
       expect([boot.timedOut, boot.code]).toEqual([false, 0]);
       expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
     });
+
+    const everything = [
+      "lookup",
+      "getattr",
+      "statfs",
+      "opendir",
+      "readdir",
+      "releasedir",
+      "open",
+      "read",
+      "flush",
+      "release",
+    ] as const;
+
+    test("one that stops after it was probed: scan, heal and boot end and name it; the agent answers and stops", async () => {
+      const node = await start();
+      // The probe closes the directory.
+      await mountHungFuse(node, "/var/lib/cni/results", everything, "releasedir");
+
+      const startedAt = performance.now();
+      const scan = await unghostIn(node, ["scan", "--timeout", "4s", "-o", "json", ...AT_ONCE]);
+      const seconds = (performance.now() - startedAt) / 1000;
+      const heal = await unghostIn(node, ["heal", "--yes", "--timeout", "4s", ...AT_ONCE]);
+      const boot = await node.exec([UNGHOST, "boot", "--after", "--no-kube", "--deadline", "20s"], {
+        timeoutMs: 60_000,
+      });
+      const agent = await node.exec(["sh", "-c", AGENT_UNTIL_STOPPED], { timeoutMs: 120_000 });
+
+      const report = reportOf(scan);
+      expect(problemsOf(report).join("\n")).toContain("mounted at /var/lib/cni/results (fuse.hung) does not answer");
+      expect([scan.code, report.verdict, seconds < 4 + 1]).toEqual([2, "unknown", true]);
+      expect([heal.timedOut, heal.code]).toEqual([false, 2]);
+      expect([boot.timedOut, boot.code]).toEqual([false, 0]);
+      expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
+    });
+
+    test("below the directory that kubelet was started with, and nowhere else", async () => {
+      const node = await start();
+      const asKubelet = `ln -s "$(readlink -f "$(command -v python3)")" /tmp/kubelet
+setsid /tmp/kubelet -c 'import time; time.sleep(1e6)' --root-dir=/data/kubelet </dev/null >/dev/null 2>&1 &`;
+      await node.check(["sh", "-c", asKubelet]);
+      await mountHungFuse(node, "/data/kubelet/pods", []);
+
+      const scan = await unghostIn(node, ["scan", "--timeout", "4s", "-o", "json", "--min-age", "0s"]);
+
+      expect(problemsOf(reportOf(scan)).join("\n")).toContain(
+        "mounted at /data/kubelet/pods (fuse.hung) does not answer",
+      );
+    });
   },
 );

@@ -4,6 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, normalize, posix } from "node:path";
 import { promisify } from "node:util";
 import type { FileState } from "../../evidence/journal-action.ts";
+import { unreliableMountOn } from "../../host/guarded-fs.ts";
 import { hostPath, resolveOnHost } from "../../host/paths.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { chunksOf } from "../journal/reader.ts";
@@ -34,6 +35,8 @@ export function holdDirectory(hostRoot: string, path: string): Outcome<HeldDirec
       "Give the directory without . or .. and without double slashes.",
     );
   }
+  const mount = unreliableMountOn(hostPath(hostRoot, path));
+  if (mount !== undefined) return refuse(onUnreliableMount(path, mount), UNRELIABLE_NEXT);
   let fd = openSync(hostRoot, constants.O_RDONLY | constants.O_DIRECTORY);
   let walked = hostRoot;
   for (const component of path.split("/").filter((part) => part !== "")) {
@@ -50,6 +53,13 @@ export function holdDirectory(hostRoot: string, path: string): Outcome<HeldDirec
     close: () => closeSync(fd),
   });
 }
+
+/** A change that hangs halfway can neither be ended nor be recorded. */
+export function onUnreliableMount(path: string, mount: string): string {
+  return `${path} is on the file system mounted at ${mount}, which may stop answering at any call, and unghost changes nothing there.`;
+}
+
+const UNRELIABLE_NEXT = "Change it by hand, or move the directory to a local disk.";
 
 function openStep(from: number, component: string, walked: string): Outcome<number | undefined> {
   try {

@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, readSync } from "node:fs";
-import { openSync } from "../../host/guarded-fs.ts";
+import { constants } from "node:fs";
+import { type OpenFile, openFile } from "../../host/guarded-fs.ts";
 import { absent, errorLabel, failed, read, type Source } from "../../host/source.ts";
 import { transactionsIn } from "./layout.ts";
 
@@ -14,22 +14,22 @@ const TRIES = 5;
  * write. Nothing is locked and nothing is written; containerd's own lock would block forever. `path` is for messages.
  */
 export function readStable<T>(opened: string, path: string, use: (source: ByteSource) => T): Source<T> {
-  let fd: number;
+  let file: OpenFile;
   try {
-    fd = openSync(opened, constants.O_RDONLY | constants.O_NONBLOCK);
+    file = openFile(opened, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     return openError(path, error);
   }
   try {
-    return readOpen(fd, path, use);
+    return readOpen(file, path, use);
   } finally {
-    closeSync(fd);
+    file.close();
   }
 }
 
-function readOpen<T>(fd: number, path: string, use: (source: ByteSource) => T): Source<T> {
+function readOpen<T>(file: OpenFile, path: string, use: (source: ByteSource) => T): Source<T> {
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
-    const stats = fstatSync(fd);
+    const stats = file.stat();
     if (!stats.isFile()) return failed(`${path} is not a regular file`);
     if (stats.size > MAX_BOLT_BYTES) {
       return failed(
@@ -37,7 +37,7 @@ function readOpen<T>(fd: number, path: string, use: (source: ByteSource) => T): 
         "bbolt compact makes a smaller copy of it while the runtime is stopped",
       );
     }
-    const source: ByteSource = { size: stats.size, read: (offset, length) => readExactly(fd, offset, length) };
+    const source: ByteSource = { size: stats.size, read: (offset, length) => readExactly(file, offset, length) };
     const before = transactionsIn(source);
     const value = use(source);
     if (transactionsIn(source) === before) return read(value);
@@ -48,11 +48,11 @@ function readOpen<T>(fd: number, path: string, use: (source: ByteSource) => T): 
   );
 }
 
-function readExactly(fd: number, offset: number, length: number): Uint8Array | ReadFailure {
+function readExactly(file: OpenFile, offset: number, length: number): Uint8Array | ReadFailure {
   const bytes = Buffer.allocUnsafeSlow(length);
   try {
     for (let done = 0; done < length; ) {
-      const count = readSync(fd, bytes, done, length - done, offset + done);
+      const count = file.read(bytes, done, length - done, offset + done);
       if (count === 0) return { failure: "lies beyond the end of the file" };
       done += count;
     }
