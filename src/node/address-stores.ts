@@ -16,10 +16,13 @@ export interface AddressStores {
 }
 
 const MAX_FILES = 64;
+/** A plugin of attached networks is named in the API alone. These leave their own directory among the configurations. */
+const INSTALLED: Readonly<Record<string, string>> = { "whereabouts.d": "whereabouts" };
 
 /** From every file of the directory, because multus' delegates have their own files. */
 export function readAddressStores(root: string, confDir: string): AddressStores {
-  const files = confFilesIn(entriesIn(resolveOnHost(root, confDir, "follow")));
+  const entries = entriesIn(resolveOnHost(root, confDir, "follow"));
+  const files = confFilesIn(entries);
   const plugins = files.slice(0, MAX_FILES).flatMap((name) => {
     // A configuration that others can write must not choose which directories root opens.
     if (provePath(root, `${confDir}/${name}`).kind === "refused") return [];
@@ -28,8 +31,10 @@ export function readAddressStores(root: string, confDir: string): AddressStores 
   const dataDirs = plugins
     .filter((plugin) => stringIn(plugin, "type") === "host-local")
     .map((plugin) => stringIn(plugin, "dataDir") ?? "");
+  const types = plugins.map((plugin) => printable(stringIn(plugin, "type") ?? ""));
+  const installed = entries.flatMap(({ name }) => INSTALLED[name] ?? []);
   return {
-    plugins: [...new Set(plugins.map((plugin) => printable(stringIn(plugin, "type") ?? "")))],
+    plugins: [...new Set([...types, ...installed])],
     dataDirs: [...new Set(dataDirs.filter((dir) => dir.startsWith("/")))],
   };
 }

@@ -56,3 +56,16 @@ test("a scan says what it does not know of a delegate whose addresses are not on
   expect(notKnown({ addressPlugins, conf: snapshotOf().cni.conf })).toEqual([]);
   expect(notKnown({ addressPlugins: ["multus-shim", "bridge", "host-local"] })).toEqual([]);
 });
+
+test("whereabouts is known by its directory: the networks that use it are in the API", () => {
+  const root = fill(tempDir(), {
+    [file("00-multus.conf")]: JSON.stringify({ type: "multus-shim", clusterNetwork: "cbr0" }),
+    [file("whereabouts.d/whereabouts.conf")]: "{}",
+  });
+  const { plugins: addressPlugins } = readAddressStores(root, CONF);
+  const snapshot = snapshotOf({ conf: THICK_MULTUS });
+
+  expect(diagnose({ ...snapshot, cni: { ...snapshot.cni, addressPlugins } }, PATIENT).notKnown).toEqual([
+    expect.stringMatching(/^whether whereabouts still holds .*ippools\.whereabouts/),
+  ]);
+});
