@@ -1,5 +1,7 @@
 import type { Stats } from "node:fs";
 import { CNI_CONF_DIRS, CNI_GUARD_STATE_DIR } from "../host/distributions.ts";
+import { unreliableMountOn } from "../host/guarded-fs.ts";
+import { keepAwayFromMounts } from "../host/hung-mounts.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
 import { parseJson, stringIn } from "../host/text.ts";
@@ -47,13 +49,15 @@ export function directoryFinder(most: number = MAX_DIRECTORIES): (roots: readonl
   }
 
   return (roots) => {
+    keepAwayFromMounts();
     const depths = new Map<string, number>();
     const changedAtMs = new Map<string, number>();
     const open = [...roots];
     for (let root = open.shift(); root !== undefined; root = open.shift()) {
       const { path, depth } = root;
       const reached = depths.get(path) ?? -1;
-      const stats = reached >= depth ? undefined : statsOf(path);
+      // A sync that hangs in the kernel can neither be ended nor be waited for.
+      const stats = reached >= depth || unreliableMountOn(path) !== undefined ? undefined : statsOf(path);
       if (stats?.isDirectory() !== true) continue;
       if (depths.size === most && reached < 0) return { changedAtMs, hasMore: true };
       depths.set(path, depth);
@@ -88,6 +92,7 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
   let readAtMs = Number.NEGATIVE_INFINITY;
   let confDir: string | undefined;
   return () => {
+    keepAwayFromMounts();
     const now = performance.now();
     if (now - readAtMs > CONFIG_EVERY_MS || confDir !== options.confDir()) {
       confDir = options.confDir();

@@ -2,6 +2,7 @@ import { close, closeSync, constants, fstatSync, fsync, lstatSync, openSync, rea
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { takingTurns } from "../host/concurrency.ts";
+import { unreliableMountOn } from "../host/guarded-fs.ts";
 import { errorLabel } from "../host/source.ts";
 
 /**
@@ -95,7 +96,7 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
   };
   try {
     const entries = await Promise.all(
-      [...names].map(async (name) => [name, await inTurn(() => syncEntry(dirFd, name, onSync))] as const),
+      reliable(dir, names).map(async (name) => [name, await inTurn(() => syncEntry(dirFd, name, onSync))] as const),
     );
     const failed = entries.flatMap(([name, entry]) => (typeof entry === "object" ? [{ name, code: entry.code }] : []));
     const ofKind = (kind: Entry): readonly string[] =>
@@ -107,6 +108,11 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
   } finally {
     closeSoon(dirFd);
   }
+}
+
+/** Without those at which a file system is mounted that may stop answering. */
+function reliable(dir: string, names: Iterable<string>): readonly string[] {
+  return [...names].filter((name) => unreliableMountOn(`${dir}/${name}`) === undefined);
 }
 
 async function syncEntry(dirFd: number, name: string, onSync: OnSync): Promise<Entry> {
@@ -160,7 +166,9 @@ export async function startWriteback(
   const dirFd = openDirectory(dir);
   if (dirFd === undefined) return { hasDirectories: false };
   try {
-    const kinds = await Promise.all([...names].map((name) => writebackInTurn(() => readDirectly(dirFd, name))));
+    const kinds = await Promise.all(
+      reliable(dir, names).map((name) => writebackInTurn(() => readDirectly(dirFd, name))),
+    );
     return { hasDirectories: kinds.includes("directory") };
   } finally {
     closeSoon(dirFd);

@@ -25,6 +25,8 @@ type Ask = (request: MountRequest) => MountAnswer | undefined;
 
 let hung: ReadonlySet<string> = new Set();
 let mayHang: ReadonlySet<string> = new Set();
+/** Both. */
+let unreliable: ReadonlySet<string> = new Set();
 let ask: Ask | undefined;
 let late: string | undefined;
 
@@ -32,12 +34,14 @@ let late: string | undefined;
 export function refuseBelow(points: readonly string[]): void {
   hung = new Set(points);
   mayHang = new Set();
+  unreliable = hung;
   late = undefined;
 }
 
 /** From now on calls below these mount points are made by `by`, until one of them is late: then all of these fail. */
 export function readThroughChild(points: readonly string[], by: Ask): void {
   mayHang = new Set(points);
+  unreliable = new Set([...hung, ...mayHang]);
   ask = by;
 }
 
@@ -48,7 +52,15 @@ export function lateMount(): string | undefined {
 
 /** The mount point on the way to a path that has stopped answering, or may do so. */
 export function unreliableMountOn(file: string): string | undefined {
-  return firstMountOn(file, new Set([...hung, ...mayHang]));
+  return unreliable.size === 0 ? undefined : firstMountOn(file, unreliable);
+}
+
+/** Mounts that appeared since: nothing below them is read until they were probed. */
+export function refuseAlso(points: readonly string[]): void {
+  const added = points.filter((point) => !unreliable.has(point));
+  if (added.length === 0) return;
+  hung = new Set([...hung, ...added]);
+  unreliable = new Set([...hung, ...mayHang]);
 }
 
 /** The first of these mount points on the way to a path, through every link. Asks nothing of a file system behind it. */
@@ -94,12 +106,13 @@ const OF_A_PROCESS = /^\/proc\/\d+(?:\/(?:stat|status|cgroup|environ|cmdline|ns\
 
 /** Whether a child has to make calls for this path. Throws if its mount does not answer. */
 function isForChild(file: unknown): boolean {
-  if (hung.size + mayHang.size === 0) return false;
+  if (unreliable.size === 0) return false;
   const name = String(file);
   if (OF_A_PROCESS.test(name)) return false;
-  const point = firstMountOn(name, hung);
-  if (point !== undefined) throw timeout(point);
-  return firstMountOn(name, mayHang) !== undefined;
+  // Of both at once: the way to the one may lead through the other.
+  const point = firstMountOn(name, unreliable);
+  if (point !== undefined && hung.has(point)) throw timeout(point);
+  return point !== undefined;
 }
 
 function timeout(point: string): Error {
@@ -109,8 +122,8 @@ function timeout(point: string): Error {
 function answerTo(request: MountRequest, file: string): MountAnswer {
   const answer = ask?.(request);
   if (answer === undefined) {
-    late = firstMountOn(file, mayHang) ?? file;
-    hung = new Set([...hung, ...mayHang]);
+    late = firstMountOn(file, unreliable) ?? file;
+    hung = unreliable;
     mayHang = new Set();
     throw timeout(late);
   }

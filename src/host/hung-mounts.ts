@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { CONTAINERD_ROOTS, KUBELET_KUBECONFIGS, placesAt, SOCKETS } from "./distributions.ts";
-import { firstMountOn, lateMount, readThroughChild, refuseBelow } from "./guarded-fs.ts";
+import { firstMountOn, lateMount, readThroughChild, refuseAlso, refuseBelow } from "./guarded-fs.ts";
 import { hostPath } from "./paths.ts";
 import { procText } from "./proc.ts";
 import { hasStuckReader, probeMounts } from "./process-memory.ts";
@@ -57,7 +57,7 @@ export async function refuseHungMounts(
   dirs: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly HungMount[]> {
-  const candidates = mountsIn(procText("/proc/self/mountinfo", MAX_BYTES));
+  const candidates = currentMounts();
   unreliable = candidates;
   if (candidates.length === 0) {
     refuseBelow([]);
@@ -86,6 +86,20 @@ export async function refuseHungMounts(
     askMount,
   );
   return hung;
+}
+
+const NOTED_FOR_MS = 10_000;
+let notedAtMs = Number.NEGATIVE_INFINITY;
+
+/** For what watches and syncs directories beside the scans: keeps away from mounts that may stop answering. */
+export function keepAwayFromMounts(): void {
+  if (performance.now() - notedAtMs < NOTED_FOR_MS) return;
+  refuseAlso(currentMounts().flatMap(({ point }) => (WHOLE.has(point) ? [] : [point])));
+}
+
+function currentMounts(): readonly HungMount[] {
+  notedAtMs = performance.now();
+  return mountsIn(procText("/proc/self/mountinfo", MAX_BYTES));
 }
 
 /** The mount that stopped answering since. */

@@ -90,6 +90,17 @@ test("after one late call everything below such mounts fails at once, and the mo
   expect(readFileSync(`${MOUNT}/small`, "utf8")).toBe("text");
 });
 
+test("what is found on the way to a mount asks nothing of it, whether it hangs already or may do so", () => {
+  const asked: string[] = [];
+  readThroughChild([MOUNT], (request) => {
+    asked.push(request.call);
+    return { error: "EIO" };
+  });
+
+  expect(() => lstatSync(`${MOUNT}/small`)).toThrow("EIO");
+  expect(asked).toEqual(["lstat"]);
+});
+
 test("nothing is changed where a file system may stop answering in the middle", () => {
   readThroughChild([MOUNT], askMount);
 
