@@ -146,7 +146,12 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/kube/ghost-report.ts", "the GhostReport of its own node, for the exporters"],
 ];
 /** The guard itself, the child that may hang, and system calls of a child. */
-const MAY_WAIT = new Set(["src/host/guarded-fs.ts", "src/host/memory-child.ts", "src/host/system-call.ts"]);
+const MAY_WAIT = new Set([
+  "src/host/guarded-fs.ts",
+  "src/host/memory-child.ts",
+  "src/host/mount-child.ts",
+  "src/host/system-call.ts",
+]);
 const IMPORT_OF_FS = /\{([^{}]*)\}\s*(?:from|= await import\()\s*"node:fs(?:\/promises)?"/g;
 const ALL_OF_FS = /import (?:\w+|\* as \w+)(?:, [^"]*)? from "(?:node:)?fs(?:\/promises)?"/;
 for (const file of globSync("src/**/*.{ts,tsx}")) {
