@@ -51,7 +51,6 @@ const PROGRAMS = {
     // Its own version of multus is on no proxy any more, and the next one asks for a library that does not fit the rest.
     replaced: [`${MULTUS}@v4.2.4`, "github.com/google/gnostic-models@v0.6.9"],
   },
-  whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts", version: "v0.9.4", packages: ["cmd"] },
   "patched-multus": {
     module: MULTUS,
     version: "v4.3.0",
