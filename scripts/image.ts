@@ -20,7 +20,8 @@ const licences = thirdPartyLicences(engineVersion(), await bundledPackages());
 const platforms: Platform[] = [];
 for (const libc of LIBCS) platforms.push({ architecture: libc.architecture, files: await imageFiles(libc, licences) });
 
-const files = ociLayout({
+const files = await ociLayout({
+  compression: "zstd",
   name: NAME,
   version: manifest.version,
   entrypoint: ["/usr/bin/unghost"],

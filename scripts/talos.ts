@@ -26,7 +26,9 @@ for (const libc of LIBCS) {
   const files: readonly TarEntry[] = extensionFiles(talos, await imageFiles(libc, licences));
   platforms.push({ architecture: libc.architecture, files });
 }
-const layout = ociLayout({
+const layout = await ociLayout({
+  // Which compressions the installers of all supported versions unpack is not known.
+  compression: "gzip",
   name: NAME,
   version: manifest.version,
   entrypoint: [],

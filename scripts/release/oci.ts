@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { constants, gzip, zstdCompress } from "node:zlib";
 import { type TarEntry, tar } from "../../lab/tar.ts";
 
 export interface Platform {
@@ -7,8 +8,19 @@ export interface Platform {
   readonly files: readonly TarEntry[];
 }
 
+/**
+ * zstd makes a fifth less than gzip; containerd, CRI-O, podman, and Docker from 23 on unpack it. Level 17, because 19 takes a minute of
+ * CPU time more for two megabytes.
+ */
+const COMPRESSIONS = {
+  gzip: (layer: Buffer): Promise<Buffer> => promisify(gzip)(layer, { level: 9 }),
+  zstd: (layer: Buffer): Promise<Buffer> =>
+    promisify(zstdCompress)(layer, { params: { [constants.ZSTD_c_compressionLevel]: 17 } }),
+};
+
 export interface Image {
   readonly name: string;
+  readonly compression: keyof typeof COMPRESSIONS;
   readonly version: string;
   readonly entrypoint: readonly string[];
   readonly env: readonly string[];
@@ -17,17 +29,22 @@ export interface Image {
 }
 
 /** Files of an OCI layout by their path. One layer per platform; no dates and no names of a builder. */
-export function ociLayout(image: Image): ReadonlyMap<string, Buffer> {
+export async function ociLayout(image: Image): Promise<ReadonlyMap<string, Buffer>> {
   const files = new Map<string, Buffer>();
   const blob = (mediaType: string, content: Buffer) => {
     const hex = sha256(content);
     files.set(`blobs/sha256/${hex}`, content);
     return { mediaType, digest: `sha256:${hex}`, size: content.length };
   };
-  const manifests = image.platforms.map(({ architecture, files: entries }) => {
-    const layer = tar(entries);
+  const layered = await Promise.all(
+    image.platforms.map(async ({ architecture, files: entries }) => {
+      const layer = tar(entries);
+      return { architecture, layer, compressed: await COMPRESSIONS[image.compression](layer) };
+    }),
+  );
+  const manifests = layered.map(({ architecture, layer, compressed }) => {
     const config = blob("application/vnd.oci.image.config.v1+json", json(configOf(image, architecture, layer)));
-    const layers = [blob("application/vnd.oci.image.layer.v1.tar+gzip", gzipSync(layer, { level: 9 }))];
+    const layers = [blob(`application/vnd.oci.image.layer.v1.tar+${image.compression}`, compressed)];
     const mediaType = "application/vnd.oci.image.manifest.v1+json";
     const manifest = blob(mediaType, json({ schemaVersion: 2, mediaType, config, layers, annotations: image.labels }));
     return { ...manifest, platform: { os: "linux", architecture } };

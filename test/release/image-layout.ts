@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
 import { onTestFinished } from "vitest";
 import { runOrThrow } from "../../lab/command.ts";
 
@@ -32,13 +33,22 @@ export function platforms(): readonly Descriptor[] {
   return readBlob<{ manifests: Descriptor[] }>(manifests[0]).manifests;
 }
 
+/** The layer as a tar archive in this directory. The tar of a minimal Debian has no zstd to call. */
+export async function unpackedLayer(platform: Descriptor, dir: string): Promise<string> {
+  const path = join(dir, "layer.tar");
+  await writeFile(path, zstdDecompressSync(readFileSync(blobPath(readBlob<Manifest>(platform).layers[0].digest))));
+  return path;
+}
+
 /** The root directory of the image in a directory of its own, until the test ends; with places for runInRoot. */
 export async function unpackedImage(architecture: string): Promise<string> {
   const platform = platforms().find((one) => one.platform?.architecture === architecture);
   if (platform === undefined) throw new Error(`the image has no ${architecture}`);
   const dir = await mkdtemp(join(tmpdir(), "unghost-image-"));
   onTestFinished(() => rm(dir, { recursive: true }));
-  await runOrThrow(["tar", "-xzf", blobPath(readBlob<Manifest>(platform).layers[0].digest), "-C", dir]);
+  const layer = await unpackedLayer(platform, dir);
+  await runOrThrow(["tar", "-xf", layer, "-C", dir]);
+  await rm(layer);
   for (const name of ["unghost", "emulator"]) await writeFile(join(dir, name), "");
   return dir;
 }
