@@ -52,6 +52,28 @@ test.each([
   expect(deletionOf({ namespace: "default", name: "unknown", uid }, view)).toBe(deletion);
 });
 
+test.each([
+  ["the API server does not list it, and kubelet's directories are unread", { source: "api", kubeletUnread: true }],
+  ["nobody was asked", { source: "none" }],
+] as const)("whether a pod is deleted is unknown when %s", (_why, more) => {
+  const holds = { paused: false, node: false, namespaces: [] };
+  const kubernetes = { nodeName: "edge", pods: [], holds, ...more };
+  const view = viewOf(snapshotOf({}, { kubernetes }), PATIENT);
+
+  expect(deletionOf({ namespace: "default", name: "web", uid: "u1" }, view)).toBeUndefined();
+});
+
+test.each([
+  ["web", "terminating"],
+  ["other", "gone"],
+] as const)("a pod without a uid is known by its name: %s is %s", (name, deletion) => {
+  const pods = [{ namespace: "default", name: "web", uid: podUid("u1"), terminating: true }];
+  const holds = { paused: false, node: false, namespaces: [] };
+  const view = viewOf(snapshotOf({}, { kubernetes: { source: "api", nodeName: "edge", pods, holds } }), PATIENT);
+
+  expect(deletionOf({ namespace: "default", name }, view)).toBe(deletion);
+});
+
 test("kubelet has run since it started, by the clock of the boot", () => {
   expect(kubeletUpMs({ snapshot: snapshotOf({ kubeletStarted: UPTIME_SECONDS - 90 }) })).toBe(90_000);
 });
