@@ -6,7 +6,7 @@ import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { unfinishedFindings } from "../../src/plan/obstacles.ts";
 import { planHealing } from "../../src/plan/plan.ts";
-import { idOf, sandboxOf } from "../support/snapshot-builder.ts";
+import { idOf, pluginFor, sandboxOf, snapshotOf, UPTIME_SECONDS } from "../support/snapshot-builder.ts";
 
 import { A, CURE, candidate, diagnosis, FINDING, KICK, POLICY, planFor, type Situation } from "./one-finding.ts";
 
@@ -35,6 +35,25 @@ describe("an action", () => {
     ],
   ])("of %s has its own lane", (_, finding, lane) => {
     expect(planFor(finding).actions.map((action) => action.lane)).toEqual([lane]);
+  });
+
+  test("first ends the oldest ADD and DEL of its sandbox that outlived the runtime, and no call of the runtime that runs", () => {
+    const calls = [
+      pluginFor("a", "ADD", 300, 501),
+      pluginFor("a", "ADD", 200, 502),
+      pluginFor("a", "DEL", 250, 503),
+      pluginFor("a", "DEL", 50, 504),
+    ];
+    const process = { pid: 1, startedSecondsAfterBoot: UPTIME_SECONDS - 100 };
+    const sources = { runtime: { ...snapshotOf().runtime, process } };
+
+    const [action] = planFor({}, { parts: { plugins: calls }, sources }).actions;
+
+    expect(action?.steps.filter(({ kind }) => kind === "end-process")).toEqual([
+      { kind: "end-process", pid: 501, startedSecondsAfterBoot: UPTIME_SECONDS - 300, sandboxId: A.id },
+      { kind: "end-process", pid: 503, startedSecondsAfterBoot: UPTIME_SECONDS - 250, sandboxId: A.id },
+    ]);
+    expect(action?.steps[0]?.kind).toBe("end-process");
   });
 
   test("of a pod that blocks a CSI driver ranks like its plugin, whatever its name", () => {
