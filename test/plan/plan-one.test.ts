@@ -60,6 +60,13 @@ describe("ladder facts of a sandbox", () => {
   });
 
   test.each([
+    [true, ["left", "kubelet-follows"]],
+    [false, ["remove-sandbox", "no-container"]],
+  ])("a kubelet starts next: %s", (kubeletFollows, wanted) => {
+    expect(decided({}, { parts: { pods: ["a"] }, policy: { kubeletFollows } })).toEqual(wanted);
+  });
+
+  test.each([
     ["its pod ended orderly", FINISHED, ["left", "kept-on-purpose"]],
     ["its containers were lost", LOST, ["remove-sandbox", "attempt-reused"]],
   ])("after a clock step it is kept only when %s", (_, exit, wanted) => {

@@ -8,6 +8,14 @@ describe("the digest of a plan", () => {
     expect(planDigest(planOf("a", "b"))).toBe(planDigest(planOf("b", "a")));
   });
 
+  test("is a SHA-256 in hex, and the same without follow-ups as with an empty list of them", () => {
+    const [action] = planOf("a").actions;
+    const digest = planDigest(planOf("a"));
+
+    expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(planDigest({ actions: [{ ...action, followUps: [] } as PlannedAction], leftAlone: [] })).toBe(digest);
+  });
+
   test.each<readonly [string, Partial<PlannedAction>]>([
     ["another step", { steps: [{ kind: "remove-netns", path: "/run/netns/cni-2", inode: 7n }] }],
     ["another proof of a step", { steps: [{ kind: "remove-netns", path: "/run/netns/cni-1", inode: 8n }] }],
