@@ -54,7 +54,7 @@ test.each([
 
 test.each([
   ["the API server does not list it, and kubelet's directories are unread", { source: "api", kubeletUnread: true }],
-  ["nobody was asked", { source: "none" }],
+  ["neither API server nor kubelet was asked", { source: "none" }],
 ] as const)("whether a pod is deleted is unknown when %s", (_why, more) => {
   const holds = { paused: false, node: false, namespaces: [] };
   const kubernetes = { nodeName: "edge", pods: [], holds, ...more };
