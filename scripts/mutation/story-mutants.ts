@@ -328,7 +328,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/agent/kube/withdraw.ts",
-        from: "for (const node of nodes) await deleteCondition(api, node);",
+        from: "for (const node of nodes) await deleteConditions(api, node);",
         to: "",
       },
     ],
@@ -729,6 +729,39 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
         file: "src/kube/cluster.ts",
         from: 'const address = host.includes(":") ? `[${host}]` : host;',
         to: "const address = host;",
+      },
+    ],
+  },
+  {
+    story: "test/cluster/without-agents.test.ts",
+    broken: "no node counts as one without an agent",
+    edits: [
+      {
+        file: "src/fleet/without-agents.ts",
+        from: "return nodes.filter(({ agent }) => WITHOUT.includes(agent));",
+        to: "return nodes.filter(() => false);",
+      },
+    ],
+  },
+  {
+    story: "test/crio/guard.test.ts",
+    broken: "a DEL whose ADD never completed is not queued",
+    edits: [
+      {
+        file: "src/guard/decide.ts",
+        from: 'if (!hasCompleted(del)) return { do: "queue", code: "add-never-completed" };',
+        to: 'if (!hasCompleted(del)) return { do: "pass-on", code: "unknown-error" };',
+      },
+    ],
+  },
+  {
+    story: "test/systemd/guard.test.ts",
+    broken: "--restart restarts nothing",
+    edits: [
+      {
+        file: "src/cli/commands/cni.ts",
+        from: "if (flags.restart !== true) {",
+        to: "if (flags.restart !== undefined || flags.restart === undefined) {",
       },
     ],
   },
