@@ -18,6 +18,8 @@ interface WithdrawOptions {
 }
 
 const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent";
+/** Left by `helm test`: it is not part of the release. */
+const DOCTORS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=doctor";
 const POLL_MS = 500;
 
 const Named = v.object({ metadata: v.object({ name: v.string() }) });
@@ -36,6 +38,7 @@ export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions)
     .map(({ metadata }) => metadata.name)
     .filter((name) => name === COUNTS_LEASE || /^unghost-heal-\d+$/.test(name));
   for (const lease of leases) await api.delete(`${path}/${lease}`, {});
+  await deleteDoctors(api, namespace);
   const reports = await unlessMissing(api.delete(GHOST_REPORTS, {}));
   const requests = await unlessMissing(api.delete(GHOST_HEALS, {}));
   return { nodes, leases, agents, reports: countItems(reports), requests: countItems(requests) };
@@ -47,8 +50,18 @@ function countItems(list: unknown): number {
   return Array.isArray(items) ? items.length : 0;
 }
 
+async function deleteDoctors(api: Api, namespace: string): Promise<void> {
+  const path = podsPath(namespace);
+  const pods = await listAll(api, { path, query: { labelSelector: DOCTORS }, item: Named, fresh: true });
+  for (const { metadata } of pods) await unlessMissing(api.delete(`${path}/${metadata.name}`, {}));
+}
+
+function podsPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+}
+
 async function waitForAgents(api: Api, namespace: string, waitMs: number): Promise<readonly string[]> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  const path = podsPath(namespace);
   for (let waited = 0; ; waited += POLL_MS) {
     const pods = await listAll(api, { path, query: { labelSelector: AGENTS }, item: Named, fresh: true });
     if (pods.length === 0 || waited >= waitMs) return pods.map(({ metadata }) => metadata.name);

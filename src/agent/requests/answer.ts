@@ -168,13 +168,15 @@ function ended({ results }: Healing, { diagnosis: { findings, verdict } }: Chose
 }
 
 const LONGEST_REASON = 300;
+const LONGEST_ID = 512;
+const LONGEST_POD = 317;
 
 function actionOf({ action: { finding }, outcome, reason, journalId, seconds }: ActionResult): HealedAction {
   const pod = podOf(finding.subject);
   return {
-    finding: finding.id,
+    finding: cut(finding.id, LONGEST_ID),
     class: finding.class,
-    pod: pod && printable(`${pod.namespace}/${pod.name}`),
+    pod: pod && cut(`${pod.namespace}/${pod.name}`, LONGEST_POD),
     outcome,
     reason: reason && cut(reason, LONGEST_REASON),
     journalId,

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { describeError } from "../../host/source.ts";
 import { type NodeAccess, openNode } from "../../kube/cluster.ts";
 import { withApi } from "../../kube/cluster-credentials.ts";
-import { KubeError, optionalWatchBackOffMs, orKubeError } from "../../kube/errors.ts";
+import { KubeError, type KubeErrorKind, optionalWatchBackOffMs, orKubeError } from "../../kube/errors.ts";
 import {
   answerGhostHeal,
   deleteGhostHeal,
@@ -23,6 +23,7 @@ export const KEPT_MS = 60 * 60_000;
 const REQUEST_MS = 5000;
 const RETRY_MS = 2000;
 const WRITES = 5;
+const PASSING: ReadonlySet<KubeErrorKind> = new Set(["unreachable", "timeout", "busy"]);
 
 export interface RequestsOptions extends ClusterUse {
   /** The agent ends: nothing more is started. */
@@ -37,6 +38,13 @@ const INTERRUPTED: HealAnswer = {
   code: "interrupted",
   message: "The agent ended while it worked on this request.",
   next: "unghost history on the node shows what was done. Ask for a new plan.",
+};
+
+const NOT_STARTED: HealAnswer = {
+  outcome: "refused",
+  code: "not-started",
+  message: "Whether the API server recorded the start is unknown: nothing was changed.",
+  next: "Ask again.",
 };
 
 function stale(ageMs: number | undefined): HealAnswer | undefined {
@@ -63,16 +71,23 @@ export function requestDesk({ openCluster, timing, warn, isProven, answer, stop 
 
   const write = (work: Parameters<typeof withApi<unknown>>[2]) => orKubeError(withApi(openCluster, REQUEST_MS, work));
 
-  async function conclude(name: string, reply: HealAnswer): Promise<void> {
+  /** Writes again while the API server does not answer; the last refusal, and how often it was tried. */
+  async function written(work: Parameters<typeof write>[0]) {
     for (let attempt = 1; ; attempt++) {
-      const refused = await write((api) => answerGhostHeal(api, name, reply));
-      if (!(refused instanceof KubeError) || refused.kind === "not-found") return;
-      if (attempt === WRITES) {
-        warn("answering a request to heal failed", `${name}: ${refused.message}`);
-        return;
-      }
+      const outcome = await write(work);
+      const isLast = !(outcome instanceof KubeError) || !PASSING.has(outcome.kind) || attempt === WRITES;
+      if (isLast) return { outcome, attempt };
       await timing.sleep(RETRY_MS, stop);
     }
+  }
+
+  async function conclude(name: string, reply: HealAnswer): Promise<void> {
+    const { outcome } = await written((api) => answerGhostHeal(api, name, reply));
+    if (!(outcome instanceof KubeError) || outcome.kind === "not-found") return;
+    warn("answering a request to heal failed", `${name}: ${outcome.message}`);
+    // The custom resource's limits are those of another version: then what matters is written.
+    if (outcome.kind === "unreadable")
+      await written((api) => answerGhostHeal(api, name, { outcome: reply.outcome, totals: reply.totals }));
   }
 
   async function handle(heal: GhostHeal): Promise<void> {
@@ -81,14 +96,15 @@ export function requestDesk({ openCluster, timing, warn, isProven, answer, stop 
       await conclude(heal.name, INTERRUPTED);
       return;
     }
-    const ageMs = await write((api) => startGhostHeal(api, heal, apiTime(timing.now())));
-    if (ageMs instanceof KubeError) {
-      // Withdrawn, or started by another agent of this node.
-      if (ageMs.kind === "not-found" || ageMs.kind === "conflict") return;
-      warn("starting a request to heal failed; it stays unanswered", `${heal.name}: ${ageMs.message}`);
+    const { outcome, attempt } = await written((api) => startGhostHeal(api, heal, apiTime(timing.now())));
+    if (outcome instanceof KubeError) {
+      // Withdrawn, or started by another agent of this node; or the answer to an earlier try got lost.
+      if (outcome.kind === "conflict" && attempt > 1) await conclude(heal.name, NOT_STARTED);
+      if (outcome.kind === "not-found" || outcome.kind === "conflict") return;
+      warn("starting a request to heal failed; it stays unanswered", `${heal.name}: ${outcome.message}`);
       return;
     }
-    await conclude(heal.name, stale(ageMs as number | undefined) ?? (await answered(heal)));
+    await conclude(heal.name, stale(outcome as number | undefined) ?? (await answered(heal)));
   }
 
   async function answered({ spec, name }: GhostHeal): Promise<HealAnswer> {

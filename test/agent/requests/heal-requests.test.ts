@@ -163,6 +163,48 @@ describe("requests to heal", () => {
     expect(one.status("first")).toMatchObject({ outcome: "healed" });
   });
 
+  test("are started when the API server is back; if the answer to that got lost, they are refused", async () => {
+    const one = desk();
+    one.make("first");
+    let refusals = 0;
+    one.cluster.before = () => {
+      if (refusals++ < 2) throw new KubeError("busy", "later");
+    };
+    const taken = one.take();
+    await one.time.pass(10_000);
+    await taken;
+    expect(one.status("first")).toMatchObject({ outcome: "healed" });
+
+    one.make("second");
+    let isLost = false;
+    one.cluster.before = (request) => {
+      if (isLost || !request.includes("second/status")) return;
+      isLost = true;
+      one.make("second", { status: { startedAt: "2026-03-01T12:00:00Z" } });
+      throw new KubeError("timeout", "the answer got lost");
+    };
+    const again = one.take();
+    await one.time.pass(10_000);
+    await again;
+    expect(one.status("second")).toMatchObject({ outcome: "refused", code: "not-started" });
+    expect(one.asked).toHaveLength(1);
+  });
+
+  test("get a short answer where the custom resource does not take the whole one", async () => {
+    const one = desk(() => Promise.resolve({ ...ANSWER, message: "too long" }));
+    one.make("first");
+    let isWhole = true;
+    one.cluster.before = () => {
+      if (one.asked.length === 0 || !isWhole) return;
+      isWhole = false;
+      throw new KubeError("unreadable", "message: Too long");
+    };
+
+    await one.take();
+
+    expect(one.status("first")).toMatchObject({ outcome: "healed", totals: ANSWER.totals });
+  });
+
   test("are not started once the agent ends", async () => {
     const one = desk(() => {
       one.stop.abort();
