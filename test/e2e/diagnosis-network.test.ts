@@ -1,4 +1,4 @@
-import { describe, expect } from "vitest";
+import { describe, expect, test } from "vitest";
 import { bridgeNetwork, CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { useNetwork } from "../../lab/cni-network.ts";
 import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
@@ -29,6 +29,23 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expect(named(old)).toEqual([`sandbox-name-held-by-inflight-run/${hung.sandboxId}`]);
     expect(old.findings[0]?.subject).toMatchObject({ name: hung.reservedName, pod: hung.ref, pid: hung.pid });
     expectUntouched(old, beside);
+  });
+
+  test("reports the bridge and the route that errors of the plugin point at, and nothing of a repaired one", async () => {
+    const node = await start({ runtime: "2.3" });
+    const beside = await company(node);
+    await node.check(["ip", "route", "add", "10.88.200.7/32", "dev", "cni0"]);
+    const bridge = (subnet: string) =>
+      `failed to set bridge addr: "cni0" already has an IP address different from ${subnet}`;
+    const route = (address: string) =>
+      `error adding host side routes for interface: cali7, error: route (Ifindex: 41, Dst: ${address}/32, Scope: link) already exists for an interface other than 'cali7'`;
+    const errors = [bridge("10.244.3.1/24"), route("10.88.200.7"), route("10.88.200.8")];
+    for (const [index, message] of errors.entries()) await failedRollback(node, { name: `refused-${index}` }, message);
+
+    const report = await scan(node, AT_ONCE);
+
+    expect(named(report)).toEqual(["stale-bridge-address/cni0", "stale-host-route/route 10.88.200.7/32"]);
+    expectUntouched(report, beside);
   });
 
   eachRuntime("reports a hung removal, after the grace period", async (runtime) => {
