@@ -279,6 +279,20 @@ export const KUBELET_KUBECONFIGS = unique(
   [kubeadm, talos, ...DISTRIBUTIONS].flatMap(({ kubelet }) => kubelet.kubeconfig ?? []),
 );
 
+/** Where kubelet has the authority of the API server that it talks to. */
+export const CLUSTER_AUTHORITIES = [
+  "/etc/kubernetes/pki/ca.crt",
+  "/etc/kubernetes/kubelet.conf",
+  `${K3S_DATA}/agent/server-ca.crt`,
+  `${RKE2_DATA}/agent/server-ca.crt`,
+] as const;
+
+/** Where the operator sets what a distribution's own containerd reads. */
+export const CONTAINERD_SET_BY_OPERATOR: readonly (readonly [socketDir: string, place: string])[] = [
+  ["/run/k0s/", "a drop-in in /etc/k0s/containerd.d"],
+  ["/var/snap/microk8s/", `${CURRENT}/args/containerd-template.toml`],
+];
+
 export const SERVING_CERTIFICATES = unique(DISTRIBUTIONS.flatMap(({ kubelet }) => kubelet.servingCertificate ?? []));
 
 /** Processes with an embedded kubelet, by name, and the socket of the runtime that they start. */

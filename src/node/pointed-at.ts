@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { posix } from "node:path";
+import { CLUSTER_AUTHORITIES } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
 import { entriesIn, fileText, statsOf } from "../host/safe-fs.ts";
@@ -93,13 +94,6 @@ function pidsIn(dir: string, depth: number): readonly number[] {
   return [...own, ...children.slice(0, MAX_CHILDREN).flatMap(({ name }) => pidsIn(posix.join(dir, name), depth - 1))];
 }
 
-/** Where kubelet has the authority of the API server that it talks to. */
-const CLUSTER_AUTHORITIES = [
-  "/etc/kubernetes/pki/ca.crt",
-  "/etc/kubernetes/kubelet.conf",
-  "/var/lib/rancher/k3s/agent/server-ca.crt",
-  "/var/lib/rancher/rke2/agent/server-ca.crt",
-] as const;
 const MAX_BYTES = 256 * 1024;
 
 function trustOf(root: string, kubeconfigs: ReadonlySet<string>): PluginTrust {

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { CRIO_CONFIG, k3s, rke2 } from "../../host/distributions.ts";
+import { CONTAINERD_SET_BY_OPERATOR, CRIO_CONFIG, k3s, rke2 } from "../../host/distributions.ts";
 import { stringsIn } from "../../host/toml.ts";
 import { GUARD_BIN_DIR } from "../home.ts";
 import { editToml, type TomlEdit, tomlValue } from "./toml-edit.ts";
@@ -148,14 +148,8 @@ function edited(mode: SearchPathMode, before: string | undefined, after: string)
   return before === after ? { kind: "done", mode, path } : { kind: "edit", mode, path, before, after };
 }
 
-/** Where the operator of a distribution sets what its own containerd reads. */
-const OTHER_LAYOUTS: readonly (readonly [socket: string, place: string])[] = [
-  ["/run/k0s/", "a drop-in in /etc/k0s/containerd.d"],
-  ["/var/snap/microk8s/", "/var/snap/microk8s/current/args/containerd-template.toml"],
-];
-
 function otherLayout({ socket }: RunningRuntime, hasBinDirs: boolean, dirs: readonly string[]): SearchPathPlan {
-  const place = OTHER_LAYOUTS.find(([known]) => socket.startsWith(known))?.[1] ?? "its configuration";
+  const place = CONTAINERD_SET_BY_OPERATOR.find(([known]) => socket.startsWith(known))?.[1] ?? "its configuration";
   return {
     kind: "by-hand",
     mode: hasBinDirs ? "first" : "only",
