@@ -4,7 +4,8 @@ import { FOREIGN_PID_NAMESPACE } from "../src/node/machine.ts";
 
 /** Codes that are constants, because they are also the code of a problem. */
 const CONSTANTS: Readonly<Record<string, string>> = { FOREIGN_PID_NAMESPACE };
-const MADE = /(?<!function )\breason\(\s*("([^"]+)"|\w+)/g;
+/** Some files import it as reasonFor, because they have reasons of that name. */
+const MADE = /(?<!function )\breason(?:For)?\(\s*("([^"]+)"|[A-Z_]+)/g;
 
 function codesMade(): readonly string[] {
   const texts = globSync("src/**/*.{ts,tsx}").map((path) => readFileSync(path, "utf8"));

@@ -2,6 +2,7 @@ import {
   CNI_CONF_DIRS,
   CRIO_CONFIG,
   NODE_DIRS,
+  OWN_CONFIGS,
   OWN_CONTAINERDS,
   PLAIN_CONTAINERD,
   placesAt,
@@ -51,8 +52,7 @@ const NODE_CONFIGS = [
   PLAIN_CONTAINERD.config,
   CRIO_CONFIG.file,
   "/etc/crictl.yaml",
-  "/etc/rancher/k3s/config.yaml",
-  "/etc/rancher/rke2/config.yaml",
+  ...OWN_CONFIGS,
   ...NODE_DIRS.map((dir) => `${dir}/config.yaml`),
 ];
 const CONFIG_DIRS = ["/etc/containerd/conf.d", CRIO_CONFIG.dropIns, ...CNI_CONF_DIRS];

@@ -137,7 +137,7 @@ export const k0s: Distribution = {
   ],
 };
 
-const K3S_DATA = "/var/lib/rancher/k3s";
+export const K3S_DATA = "/var/lib/rancher/k3s";
 const K3S_UNIT = { kubelets: [], before: "in-unit", dataDirs: [K3S_DATA] } as const;
 
 export const k3s: Distribution = {
@@ -286,6 +286,9 @@ export const CLUSTER_AUTHORITIES = [
   `${K3S_DATA}/agent/server-ca.crt`,
   `${RKE2_DATA}/agent/server-ca.crt`,
 ] as const;
+
+/** Of the processes that start their own containerd and kubelet. */
+export const OWN_CONFIGS = ["/etc/rancher/k3s/config.yaml", "/etc/rancher/rke2/config.yaml"] as const;
 
 /** Where the operator sets what a distribution's own containerd reads. */
 export const CONTAINERD_SET_BY_OPERATOR: readonly (readonly [socketDir: string, place: string])[] = [

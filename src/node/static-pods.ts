@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { K3S_DATA } from "../host/distributions.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { entriesIn, readRegularFile } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
@@ -64,7 +65,7 @@ function lastDropIn(dir: string | undefined, root: string): string | undefined {
 /** k3s is its own kubelet, and passes it this directory. That of rke2 is a process with arguments. */
 function dirOfK3s(argv: readonly string[]): string | undefined {
   if (!/^k3s(?:-\w{1,10})?$/.test(posix.basename(argv[0] ?? ""))) return undefined;
-  const data = flagOf(argv, "data-dir") ?? flagOf(argv, "d") ?? "/var/lib/rancher/k3s";
+  const data = flagOf(argv, "data-dir") ?? flagOf(argv, "d") ?? K3S_DATA;
   return posix.join(data, "agent/pod-manifests");
 }
 
