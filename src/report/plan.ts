@@ -1,5 +1,5 @@
 import { classById } from "../classes/index.ts";
-import { type Reason, reason } from "../evidence/finding.ts";
+import { type Reason, reason as reasonFor } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/text.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
@@ -176,7 +176,7 @@ function planOf({ text, code }: Reason, changes: readonly PlannedStep[]) {
   return { steps: stepWords(changes), changes: [...changes], reason: text, code };
 }
 
-const DRY_RUN = reason("dry-run", "not done: --dry-run stops at the plan");
+const DRY_RUN = reasonFor("dry-run", "not done: --dry-run stops at the plan");
 
 /** A plan as a report: nothing of it was executed. */
 export function planReport(planned: Pick<Planned, "snapshot" | "diagnosis" | "plan">): NodeReport {
