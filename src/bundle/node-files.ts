@@ -60,7 +60,7 @@ const CONFIG_DIRS = ["/etc/containerd/conf.d", CRIO_CONFIG.dropIns, ...CNI_CONF_
 const CONFIG_NAME = /\.(?:toml|conf|conflist|json|yaml)$/;
 
 /** The configuration of runtime, kubelet and network, without what may be a secret. */
-export function configFiles(root: string, own: string): NodeFiles {
+export function nodeConfigs(root: string, own: string): NodeFiles {
   const inDirs = CONFIG_DIRS.flatMap((dir) =>
     entriesIn(resolveOnHost(root, dir, "follow"))
       .filter(({ kind, name }) => kind === "file" && CONFIG_NAME.test(name))

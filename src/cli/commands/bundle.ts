@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { release } from "node:os";
 import { resolve } from "node:path";
-import { configFiles, logFiles } from "../../bundle/node-files.ts";
+import { logFiles, nodeConfigs } from "../../bundle/node-files.ts";
 import { redactDeep } from "../../bundle/redact.ts";
 import { SAVED_SCAN, savedScanDocument } from "../../bundle/saved-scan.ts";
 import { type Member, packed } from "../../bundle/tar.ts";
@@ -99,7 +99,7 @@ async function membersOf(settings: NodeSettings, config: string, { env, takenAt 
     snapshot,
   });
   const logs = await logFiles(hostRoot, snapshot.runtime.endpoint, AbortSignal.timeout(timeoutMs));
-  const configs = configFiles(hostRoot, config);
+  const configs = nodeConfigs(hostRoot, config);
   const documents = [
     { name: SAVED_SCAN, text: stringify(saved) },
     { name: "report.json", text: stringify(report, 1) },
