@@ -32,10 +32,10 @@ export function hasCgroup2(): boolean {
 }
 
 /**
- * For a node whose kubelet starts again beside running pods: it sets limits of their cgroups then, for which a v2
- * hierarchy beside v1 has no controllers.
+ * For a node with limits that count: a v2 hierarchy beside v1 has no controllers for them. kubelet needs them, too, when
+ * it starts again beside running pods.
  */
-export function cgroupOfRestartedKubelet(): CgroupVersion {
+export function cgroupWithLimits(): CgroupVersion {
   return mountedHierarchies().some(({ type }) => type === "cgroup") ? "v1" : "v2";
 }
 

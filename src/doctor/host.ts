@@ -101,7 +101,7 @@ export interface NeededCapability {
  * them.
  */
 export const CAPABILITIES: readonly NeededCapability[] = [
-  { name: "DAC_READ_SEARCH", bit: 2, neededFor: "reading processes of other users and files without read permission" },
+  { name: "DAC_READ_SEARCH", bit: 2, neededFor: "files without read permission and inotify instances of other users" },
   {
     name: "SYS_PTRACE",
     bit: 19,

@@ -1,5 +1,6 @@
 import { chownSync, existsSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cgroupWithLimits } from "../../lab/cgroup.ts";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
 import { isReady, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import { orderAtGate, refusal } from "../../lab/cni-gate.ts";
@@ -40,7 +41,7 @@ let hung: HungAdd;
 let orphanedCache: string;
 
 beforeAll(async () => {
-  story = await startCluster({ runtime: "2.3" });
+  story = await startCluster({ runtime: "2.3", cgroup: cgroupWithLimits() });
   // The agent itself heals nothing: the test pods do.
   await installChart(story, "mode=observe");
   const { lab, name } = story.node;
@@ -136,9 +137,13 @@ describe("without one of its privileges the agent's pod loses", { timeout: HANG_
     await deletePod(story, name);
   });
 
-  test("DAC_READ_SEARCH: processes of other users", async () => {
+  test("DAC_READ_SEARCH: directories without read permission", async () => {
+    const closed = "/var/lib/cni/results";
+    await story.node.lab.check(["chmod", "000", closed]);
+    expect(jsonIn(await scan(unchanged)).problems).toEqual([]);
     const { problems } = jsonIn(await scan(withoutCapability("DAC_READ_SEARCH")));
-    expect(problems).toContainEqual(PROCESSES_DENIED);
+    await story.node.lab.check(["chmod", "700", closed]);
+    expect(problems).toContainEqual(expect.objectContaining({ problem: expect.stringContaining(`${closed} may not`) }));
   });
 
   test("SYS_PTRACE: any proof that something is dead", async () => {

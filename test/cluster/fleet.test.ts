@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { cgroupOfRestartedKubelet } from "../../lab/cgroup.ts";
+import { cgroupWithLimits } from "../../lab/cgroup.ts";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { startAttachingDriver } from "../../lab/cluster/csi-attacher.ts";
@@ -21,7 +21,7 @@ import { agentLog, makeGhost } from "./pod-ghost.ts";
 const story = sharedCluster({
   nodes: 2,
   runtime: "1.6",
-  cgroup: cgroupOfRestartedKubelet(),
+  cgroup: cgroupWithLimits(),
   kubelet: { runtimeRequestTimeout: "5s" },
 });
 const OPERATOR = "/etc/unghost/operator";

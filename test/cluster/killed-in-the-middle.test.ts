@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cgroupOfRestartedKubelet } from "../../lab/cgroup.ts";
+import { cgroupWithLimits } from "../../lab/cgroup.ts";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThickMultusIn } from "../../lab/cluster/multus.ts";
@@ -18,7 +18,7 @@ const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 test.each(storyRuntimes(runtimes, ["1.6"]))(
   "containerd and kubelet are killed while thick multus sets pods up: heal removes the incomplete sandboxes and all pods run (containerd %s)",
   async (runtime) => {
-    const story = await cluster({ runtime, cgroup: cgroupOfRestartedKubelet() });
+    const story = await cluster({ runtime, cgroup: cgroupWithLimits() });
     const running = await killedInTheMiddle(story);
     const { node } = story;
 
@@ -34,7 +34,7 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
 test.each(storyRuntimes(runtimes, ["2.3"]))(
   "containerd and kubelet are killed while thick multus sets pods up: the agent heals without help (containerd %s)",
   async (runtime) => {
-    const story = await cluster({ runtime, cgroup: cgroupOfRestartedKubelet() });
+    const story = await cluster({ runtime, cgroup: cgroupWithLimits() });
     const running = await killedInTheMiddle(story);
     const { node } = story;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cgroupOfRestartedKubelet } from "../../lab/cgroup.ts";
+import { cgroupWithLimits } from "../../lab/cgroup.ts";
 import { bridgeNetwork, CNI_BIN_DIR, CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { until } from "../../lab/poll.ts";
 import { MANIFESTS } from "../../lab/systemd/layout.ts";
@@ -21,7 +21,7 @@ exec ${CNI_BIN_DIR}/bridge
 test(
   "an ADD that hung while k3s was restarted is found and ended, and its address is released",
   async () => {
-    const node = await systemdNode("k3s", cgroupOfRestartedKubelet());
+    const node = await systemdNode("k3s", cgroupWithLimits());
     await node.writeFile(`${CNI_BIN_DIR}/gate`, GATE, 0o755);
     const { plugins, ...network } = bridgeNetwork();
     const gated = { ...network, plugins: plugins.map((plugin) => ({ ...plugin, type: "gate" })) };

@@ -163,7 +163,7 @@ containers:
         drop:
           - ALL
         add:
-          # Reading what belongs to processes of other users, as in most pods, and files without read permission.
+          # Reading files and directories without read permission, and counting the inotify instances of other users.
           - DAC_READ_SEARCH
           # Seeing executables, namespaces and open files of processes: the proof that a sandbox is dead.
           - SYS_PTRACE
