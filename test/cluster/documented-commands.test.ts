@@ -19,7 +19,7 @@ const COMMAND_MS = 300_000;
 const REGISTRY = "lab.test/team";
 const GHOST_CLASS = "libcni-result-cache-corrupt";
 /** What runs until it is stopped gets so long to fail instead. */
-const FOREVER = /^unghost (?:agent|keep(?!.*--once))/;
+const FOREVER = /^(?:unghost (?:agent|keep(?!.*--once))|kubectl unghost watch|unghost fleet watch)/;
 const FOREVER_SECONDS = 10;
 const STOPPED_BY_TIMEOUT = 124;
 
@@ -93,6 +93,10 @@ function codesOf(command: string): readonly number[] {
   return /unghost (?:doctor|explain|fleet|heal|scan|why)\b/.test(command) ? [0, 1] : [0];
 }
 
+function bounded(command: string): string {
+  return FOREVER.test(command) ? `timeout ${FOREVER_SECONDS} ${command}` : command;
+}
+
 type Run = (command: string) => Promise<CommandResult>;
 
 /** What a reader has in place of the names in capitals, and the terminals to type in. */
@@ -134,9 +138,8 @@ async function readerOf(cluster: Cluster) {
   const answer = (command: string) => node.lab.check(["sh", "-c", command], { env });
 
   const onNode: Run = (command) => {
-    const bounded = FOREVER.test(command) ? `timeout ${FOREVER_SECONDS} ${command}` : command;
     // A terminal, where questions are answered with yes.
-    const typed = ["script", "--quiet", "--return", "--command", `cd /root && ${bounded}`, "/dev/null"];
+    const typed = ["script", "--quiet", "--return", "--command", `cd /root && ${bounded(command)}`, "/dev/null"];
     return node.lab.exec(typed, { timeoutMs: COMMAND_MS, stdin: "y\n", env });
   };
 
@@ -145,7 +148,7 @@ async function readerOf(cluster: Cluster) {
       const page = await throughPortForward(cluster, command, "/");
       return { code: page.includes("<html") ? 0 : 1, stdout: page, stderr: "", timedOut: false };
     }
-    const script = `cd ${process.cwd()} && PATH=${dir}:$PATH && ${command}`;
+    const script = `cd ${process.cwd()} && PATH=${dir}:$PATH && ${bounded(command)}`;
     return await controlPlane.tryShell(script, { timeoutMs: COMMAND_MS, stdin: "y\n" });
   }
 
@@ -159,6 +162,20 @@ async function readerOf(cluster: Cluster) {
       readonly entries: readonly { id: string; undoable: boolean }[];
     };
     return entries.findLast((entry) => entry.undoable)?.id ?? "no-such-entry";
+  };
+
+  const lastRun = async (): Promise<string> => {
+    const { entries } = JSON.parse(await answer("unghost history -o json")) as {
+      readonly entries: readonly { run: string }[];
+    };
+    return entries.at(-1)?.run ?? "no-such-run";
+  };
+
+  const quarantined = async (): Promise<string> => {
+    const { entries } = JSON.parse(await answer("unghost quarantine list -o json")) as {
+      readonly entries: readonly { id: string }[];
+    };
+    return entries.at(-1)?.id ?? "no-such-entry";
   };
 
   // The same for all commands of one text: kubelet starts another one when it ends.
@@ -184,6 +201,8 @@ async function readerOf(cluster: Cluster) {
       [/"MESSAGE"/, () => `'failed to reserve sandbox name "web-0_shop_1_0": name is reserved for "1"'`],
       [/\bAGENT\b/, () => "127.0.0.1:20258"],
       [/\bunghost-image\.tar/, () => resolve("dist/unghost-image.tar")],
+      [/(?<=history )RUN\b/, lastRun],
+      [/(?<=quarantine \w+ )ID\b/, quarantined],
       [/\bID\b/, () => (command.startsWith("crictl") ? container() : undoable())],
     ];
     let text = command;

@@ -76,9 +76,10 @@ describe("the table", () => {
     const order = [
       "GHOSTS",
       "SEV",
-      "blocks pod default/pod-0",
+      "All 3:",
       "Why:",
       "cri:",
+      "blocks pod default/pod-0",
       "unghost heal runs:",
       "Kept on purpose (1)",
     ];

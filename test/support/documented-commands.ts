@@ -23,7 +23,7 @@ const PROGRAMS =
 const COMMAND = new RegExp(`^(?:sudo |[A-Z_]+=\\S+ )*(?:${PROGRAMS}) \\S`);
 /** The name of a command in a sentence, and nothing that anybody would type like this. */
 const NAME = new RegExp(
-  `^(?:kubectl (?:debug|debug node|describe pod|drain|krew install|logs|port-forward|unghost)|helm uninstall|cosign sign|crictl \\S+|dpkg -i|rpm -U|crictl rmp --force|unghost (?:explain|fleet|undo)|make \\S+)$`,
+  `^(?:kubectl (?:debug|debug node|describe pod|drain|krew install|logs|port-forward|unghost)|helm (?:test|uninstall)|cosign sign|crictl \\S+|dpkg -i|rpm -U|crictl rmp --force|unghost (?:explain|fleet|fleet heal|undo)|make \\S+)$`,
 );
 
 export function documentedCommands(): readonly DocumentedCommand[] {
