@@ -46,7 +46,7 @@ export async function readTasks(
   options: CallOptions,
   records?: Promise<readonly Container[]>,
 ): Promise<readonly Task[]> {
-  const late = AbortSignal.timeout(Math.min(LIST_MS, options.timeoutMs / 2));
+  const late = AbortSignal.timeout(Math.min(LIST_MS, Math.ceil(options.timeoutMs / 2)));
   const signal = options.signal === undefined ? late : AbortSignal.any([options.signal, late]);
   try {
     return (await client.listTasks({ ...options, signal })).map(toTask);

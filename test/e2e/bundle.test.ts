@@ -95,6 +95,6 @@ describe("scan --from", () => {
     expect(reportOf(one).findings).toHaveLength(1);
     expect(reportOf(none).findings).toEqual([]);
     expect([watched.code, missing.code]).toEqual([64, 64]);
-    expect(missing.stderr).toContain("cannot be read");
+    expect(missing.stderr).toContain("cannot read");
   });
 });

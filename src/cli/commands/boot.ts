@@ -54,7 +54,7 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const options: BootOptions = {
     mode: flags.after === true ? "after" : "before",
-    deadlineMs: Math.max(0, allowedMs - (performance.now() - startedAt)),
+    deadlineMs: Math.max(0, Math.ceil(allowedMs - (performance.now() - startedAt))),
     force: flags.force ?? false,
     asked: askedOf(flags),
     env: io.env,
