@@ -60,7 +60,7 @@ async function statusOrDeadline(
   cri: CriClient,
   options: CallOptions,
 ): Promise<StatusResponse | { readonly hangsMs: number }> {
-  const hangsMs = options.timeoutMs / 2;
+  const hangsMs = Math.ceil(options.timeoutMs / 2);
   try {
     return await cri.status({ timeoutMs: hangsMs, signal: AbortSignal.timeout(hangsMs) });
   } catch (error) {

@@ -47,7 +47,7 @@ async function askKubeletInstead(
   { root, env, timeoutMs }: KubernetesPlaces,
 ): Promise<ListedPods> {
   if (dirs.status !== "read") return { pods: [] };
-  const half = timeoutMs / 2;
+  const half = Math.ceil(timeoutMs / 2);
   const early = await Promise.race([asking, sleep(half, undefined, { ref: false })]);
   return early?.kind === "answered" ? { pods: [] } : await readKubeletPods({ root, env, timeoutMs: half });
 }
