@@ -17,6 +17,7 @@ interface Container {
 interface PodSpec {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly affinity?: object;
+  readonly tolerations?: readonly object[];
   readonly initContainers?: readonly Container[];
   readonly containers: readonly Container[];
   readonly volumes: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
@@ -68,6 +69,12 @@ test("every pod is for Linux, and every container has a memory limit", async () 
     for (const { name, resources } of containersOf(spec))
       expect([name, resources?.limits?.memory]).toEqual([name, "256Mi"]);
   }
+});
+
+test("uninstalling waits for no node that is down: its taints have the effect NoExecute, too", async () => {
+  const [job] = of("Job", await rendered({}));
+
+  expect(job?.spec.template.spec.tolerations).toEqual([{ operator: "Exists", effect: "NoSchedule" }]);
 });
 
 test.each([
