@@ -1,5 +1,6 @@
 import { globSync, readFileSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
+import { type CgroupVersion, cgroupWithLimits } from "../../lab/cgroup.ts";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { containersOf, isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
@@ -16,8 +17,8 @@ import { healthyScan } from "../support/healthy-scan.ts";
 const PODS = names("web", 6);
 const CALL = { timeoutMs: 60_000 };
 
-async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: Service }> {
-  const story = await cluster({ runtime: "crio" });
+async function withAgent(cgroup?: CgroupVersion): Promise<{ readonly story: Cluster; readonly agent: Service }> {
+  const story = await cluster({ runtime: "crio", cgroup });
   const pods = podObjects(PODS, story.node.name) as readonly { readonly spec: object }[];
   // Without a PID namespace to keep, CRI-O gives a sandbox no process of its own, and it cannot die.
   await story.apply(pods.map((pod) => ({ ...pod, spec: { ...pod.spec, shareProcessNamespace: true } })));
@@ -64,7 +65,7 @@ test(
 test(
   "after crio was killed with the monitors of two pods while kubelet was down, the agent heals those, they run again, and the others are not touched",
   async () => {
-    const { story } = await withAgent();
+    const { story } = await withAgent(cgroupWithLimits());
     const { lab } = story.node;
     const before = await story.pods();
     const killed = ["web-1", "web-4"];
