@@ -158,8 +158,9 @@ function statsOf({ stats }: MountAnswer): Stats {
   const is = (type: number) => () => (fields.mode & TYPE) === type;
   return {
     ...fields,
-    mtime: new Date(fields.mtimeMs),
-    ctime: new Date(fields.ctimeMs),
+    // Node rounds as well; a Date cuts the fraction off.
+    mtime: new Date(Math.round(fields.mtimeMs)),
+    ctime: new Date(Math.round(fields.ctimeMs)),
     isFile: is(0o100000),
     isDirectory: is(0o040000),
     isSymbolicLink: is(0o120000),
