@@ -3,7 +3,7 @@ import { resolveTargets, select, type Target, type TargetProblem } from "../../d
 import { podOf } from "../../evidence/finding.ts";
 import type { Healing } from "../../heal/pipeline.ts";
 import type { ActionResult } from "../../heal/run-action.ts";
-import { printable } from "../../host/text.ts";
+import { printable, truncate } from "../../host/text.ts";
 import type { GhostHealSpec, HealAnswer, HealedAction } from "../../kube/ghost-heal.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { capped, DEFAULT_CAP } from "../../plan/policy.ts";
@@ -145,7 +145,12 @@ function refusedBy({ refusal: { message, next, kind }, limit }: Extract<AskedOut
 }
 
 function refusal(code: string, message: string, next: string): HealAnswer {
-  return { outcome: "refused", code, message: cut(message, LONGEST_MESSAGE), next: cut(next, LONGEST_MESSAGE) };
+  return {
+    outcome: "refused",
+    code,
+    message: safeText(message, LONGEST_MESSAGE),
+    next: safeText(next, LONGEST_MESSAGE),
+  };
 }
 
 const MOST_ACTIONS = 100;
@@ -174,11 +179,11 @@ const LONGEST_POD = 317;
 function actionOf({ action: { finding }, outcome, reason, journalId, seconds }: ActionResult): HealedAction {
   const pod = podOf(finding.subject);
   return {
-    finding: cut(finding.id, LONGEST_ID),
+    finding: safeText(finding.id, LONGEST_ID),
     class: finding.class,
-    pod: pod && cut(`${pod.namespace}/${pod.name}`, LONGEST_POD),
+    pod: pod && safeText(`${pod.namespace}/${pod.name}`, LONGEST_POD),
     outcome,
-    reason: reason && cut(reason, LONGEST_REASON),
+    reason: reason && safeText(reason, LONGEST_REASON),
     journalId,
     seconds: Math.round(seconds * 10) / 10,
   };
@@ -188,7 +193,9 @@ const MOST_LEFT = 20;
 const LONGEST_LEFT = 400;
 
 function whatIsLeft(findings: Diagnosis["findings"], planned: number, healed: number) {
-  const words = findings.map((finding) => cut(`${finding.class}  ${subjectInWords(finding.subject)}`, LONGEST_LEFT));
+  const words = findings.map((finding) =>
+    safeText(`${finding.class}  ${subjectInWords(finding.subject)}`, LONGEST_LEFT),
+  );
   return {
     totals: { planned, healed, left: findings.length },
     left: words.length === 0 ? undefined : words.slice(0, MOST_LEFT),
@@ -198,9 +205,8 @@ function whatIsLeft(findings: Diagnosis["findings"], planned: number, healed: nu
 
 const LONGEST_MESSAGE = 1000;
 
-function cut(text: string, longest: number): string {
-  const safe = printable(text);
-  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
+function safeText(text: string, longest: number): string {
+  return truncate(printable(text), longest);
 }
 
 const LONGEST_PLAN = 20_000;

@@ -64,7 +64,7 @@ function stale(ageMs: number | undefined): HealAnswer | undefined {
  * Answers requests to this node, one after the other, each exactly once: a request that an earlier process had started
  * is never executed again. Answered ones are removed an hour after they were first seen, by a monotonic clock.
  */
-export function requestDesk({ openCluster, timing, warn, isProven, answer, stop }: RequestsOptions) {
+export function requestQueue({ openCluster, timing, warn, isProven, answer, stop }: RequestsOptions) {
   const seenAtMs = new Map<string, number>();
   const closed = new Set<string>();
   let working: Promise<void> = Promise.resolve();
@@ -152,7 +152,7 @@ const TIDY_EVERY_MS = 5 * 60_000;
 export function openHealRequests(options: Omit<RequestsOptions, "stop"> & { readonly node: NodeAccess }) {
   const { node, timing, warn } = options;
   const ended = new AbortController();
-  const desk = requestDesk({ ...options, stop: ended.signal });
+  const queue = requestQueue({ ...options, stop: ended.signal });
   const watched = watchList(GHOST_HEALS_OF_NODE, {
     open: () => openNode(node),
     openMs: node.limits.timeoutMs,
@@ -162,7 +162,7 @@ export function openHealRequests(options: Omit<RequestsOptions, "stop"> & { read
 
   function take(): void {
     const requests = watched.items(0);
-    if (!(requests instanceof KubeError)) desk.take(requests);
+    if (!(requests instanceof KubeError)) queue.take(requests);
   }
 
   async function run(): Promise<void> {
@@ -175,7 +175,7 @@ export function openHealRequests(options: Omit<RequestsOptions, "stop"> & { read
       await timing.sleep(TIDY_EVERY_MS, ended.signal);
       if (ended.signal.aborted) return;
       take();
-      await desk.tidy();
+      await queue.tidy();
     }
   }
 
@@ -186,7 +186,7 @@ export function openHealRequests(options: Omit<RequestsOptions, "stop"> & { read
     close: async (): Promise<void> => {
       ended.abort();
       watched.close();
-      await Promise.all([running, desk.idle()]);
+      await Promise.all([running, queue.idle()]);
     },
   };
 }

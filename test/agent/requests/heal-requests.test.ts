@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { requestDesk } from "../../../src/agent/requests/heal-requests.ts";
+import { requestQueue } from "../../../src/agent/requests/heal-requests.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { GHOST_HEALS, GHOST_HEALS_OF_NODE, type GhostHeal, type HealAnswer } from "../../../src/kube/ghost-heal.ts";
 import { memoryCluster } from "../../support/memory-cluster.ts";
@@ -16,15 +16,15 @@ interface Made {
   readonly status?: object;
 }
 
-/** The desk of the agent of n1, and what its cluster has. */
-function desk(answer: () => Promise<HealAnswer> = () => Promise.resolve(ANSWER)) {
+/** The request queue of the agent of n1, and what its cluster has. */
+function queue(answer: () => Promise<HealAnswer> = () => Promise.resolve(ANSWER)) {
   const cluster = memoryCluster();
   const time = virtualTime();
   const stop = new AbortController();
   const warnings: string[] = [];
   const asked: string[] = [];
   const rig = { isProven: true };
-  const opened = requestDesk({
+  const opened = requestQueue({
     openCluster: cluster.open,
     nodeName: () => NODE,
     timing: time.timing(),
@@ -68,7 +68,7 @@ function desk(answer: () => Promise<HealAnswer> = () => Promise.resolve(ANSWER))
 
 describe("requests to heal", () => {
   test("are answered once, in the order in which they were made", async () => {
-    const one = desk();
+    const one = queue();
     one.make("first");
     one.make("second");
 
@@ -82,7 +82,7 @@ describe("requests to heal", () => {
   });
 
   test("to another node are ignored, whatever the server selected", async () => {
-    const one = desk();
+    const one = queue();
     one.make("other", { node: "n2" });
 
     await one.take();
@@ -91,7 +91,7 @@ describe("requests to heal", () => {
   });
 
   test("older than five minutes by the API server's clock are refused, whatever the clock of the node shows", async () => {
-    const one = desk();
+    const one = queue();
     one.make("old", { secondsAgo: 302 });
     one.make("recent", { secondsAgo: 290 });
 
@@ -103,7 +103,7 @@ describe("requests to heal", () => {
   });
 
   test("that an earlier process had started are not executed again", async () => {
-    const one = desk();
+    const one = queue();
     one.make("cut-short", { status: { startedAt: "2026-03-01T12:00:00Z" } });
 
     await one.take();
@@ -113,7 +113,7 @@ describe("requests to heal", () => {
   });
 
   test("that were withdrawn, or changed by another client, are not executed", async () => {
-    const one = desk();
+    const one = queue();
     one.make("withdrawn");
     one.cluster.before = (request) => {
       if (request.includes("withdrawn/status")) one.cluster.store.remove(`${GHOST_HEALS}/withdrawn`);
@@ -125,7 +125,7 @@ describe("requests to heal", () => {
   });
 
   test("are not answered before the node has been proven to be this machine", async () => {
-    const one = desk();
+    const one = queue();
     one.rig.isProven = false;
     one.make("early");
     await one.take();
@@ -138,7 +138,7 @@ describe("requests to heal", () => {
 
   test("are answered with an error that ended the work, and the next one is answered too", async () => {
     let count = 0;
-    const one = desk(() => (count++ === 0 ? Promise.reject(new Error("broken")) : Promise.resolve(ANSWER)));
+    const one = queue(() => (count++ === 0 ? Promise.reject(new Error("broken")) : Promise.resolve(ANSWER)));
     one.make("first");
     one.make("second");
 
@@ -150,7 +150,7 @@ describe("requests to heal", () => {
   });
 
   test("get their answer when the API server is back", async () => {
-    const one = desk();
+    const one = queue();
     one.make("first");
     let refusals = 0;
     one.cluster.before = () => {
@@ -164,7 +164,7 @@ describe("requests to heal", () => {
   });
 
   test("are started when the API server is back; if the answer to that got lost, they are refused", async () => {
-    const one = desk();
+    const one = queue();
     one.make("first");
     let refusals = 0;
     one.cluster.before = () => {
@@ -191,7 +191,7 @@ describe("requests to heal", () => {
   });
 
   test("get a short answer where the custom resource does not take the whole one", async () => {
-    const one = desk(() => Promise.resolve({ ...ANSWER, message: "too long" }));
+    const one = queue(() => Promise.resolve({ ...ANSWER, message: "too long" }));
     one.make("first");
     let isWhole = true;
     one.cluster.before = () => {
@@ -206,7 +206,7 @@ describe("requests to heal", () => {
   });
 
   test("are not started once the agent ends", async () => {
-    const one = desk(() => {
+    const one = queue(() => {
       one.stop.abort();
       return Promise.resolve(ANSWER);
     });
@@ -220,7 +220,7 @@ describe("requests to heal", () => {
   });
 
   test("are removed after an hour, and not before", async () => {
-    const one = desk();
+    const one = queue();
     one.make("first");
     await one.take();
     await one.time.pass(59 * 60_000);
