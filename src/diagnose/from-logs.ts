@@ -6,7 +6,7 @@ import { type Detected, type Finding, podOf, subjectKey } from "../evidence/find
 import { isFresh, runtimeReports } from "../evidence/reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { printable } from "../host/text.ts";
+import { printable, truncate } from "../host/text.ts";
 import { innermostCause } from "../logs/answer.ts";
 import type { FailedOperation, RuntimeReport } from "../logs/reports.ts";
 import { lineTime } from "../logs/time.ts";
@@ -109,8 +109,7 @@ export function withLogEvidence(findings: readonly Finding[], view: NodeView): r
 const MAX_QUOTED_CHARACTERS = 600;
 
 function evidenceOf({ place, text }: LogLine): { readonly source: string; readonly fact: string } {
-  const quoted = text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
-  return { source: "logs", fact: `${place}: ${printable(quoted.trim())}` };
+  return { source: "logs", fact: `${place}: ${printable(truncate(text, MAX_QUOTED_CHARACTERS).trim())}` };
 }
 
 /** A flood repeats itself: the last few reports about a sandbox are enough. */

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../host/poll.ts";
 import { watchDirectories } from "./directory-watch.ts";
 import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
 import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
-import { pause, SETTLE_MS, signal, syncEntries, writebackQueue } from "./sync-entries.ts";
+import { SETTLE_MS, signal, syncEntries, writebackQueue } from "./sync-entries.ts";
 import { waitingFiles, youngFiles } from "./waiting-files.ts";
 
 export interface KeeperOptions {
@@ -233,7 +233,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
 export async function syncYoung(roots: () => readonly KeptRoot[], mostMs: number): Promise<void> {
   const keeper = openKeeper({ roots, onLost: () => undefined });
   try {
-    await Promise.race([keeper.started, sleep(mostMs, undefined, { ref: false })]);
+    await Promise.race([keeper.started, pause(mostMs)]);
   } finally {
     keeper.close();
   }

@@ -1,8 +1,8 @@
 import { close, closeSync, constants, fstatSync, fsync, lstatSync, openSync, read } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { takingTurns } from "../host/concurrency.ts";
 import { unreliableMountOn } from "../host/guarded-fs.ts";
+import { pause } from "../host/poll.ts";
 import { errorLabel } from "../host/source.ts";
 
 /**
@@ -255,9 +255,4 @@ export function signal() {
       raised = Promise.withResolvers();
     },
   };
-}
-
-/** Does not keep the process alive. */
-export function pause(milliseconds: number): Promise<void> {
-  return sleep(milliseconds, undefined, { ref: false });
 }

@@ -1,4 +1,5 @@
 import { valueOr } from "../host/source.ts";
+import { truncate } from "../host/text.ts";
 import { parseEnvelope } from "../logs/envelope.ts";
 import { type FailedOperation, type RuntimeReport, reportIn } from "../logs/reports.ts";
 import { lineTime } from "../logs/time.ts";
@@ -92,7 +93,7 @@ function reportOf({ by, operation, sandboxId, holder, pod, error, line }: Failed
     operation: operation === "create-sandbox" ? "create" : "remove",
     at: lineTime(line.text, now),
     count: 1,
-    message: shortened(error),
+    message: truncate(error, LONGEST_MESSAGE),
     pod,
     sandboxId: sandboxId ?? holder,
   };
@@ -119,7 +120,7 @@ function reportInEvent(event: PodEvent): CallReport | undefined {
     operation,
     at,
     count,
-    message: shortened(error),
+    message: truncate(error, LONGEST_MESSAGE),
     pod: { namespace, name: pod, uid },
   };
 }
@@ -147,10 +148,6 @@ function codeIn(error: string): ReportedCode {
 }
 
 const LONGEST_MESSAGE = 300;
-
-function shortened(text: string): string {
-  return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
-}
 
 /** No answer in time. Kubelet's timeout is logged as such or as a canceled stream, and kills the plugin. */
 export function isTimeout({ code }: Pick<Reported, "code">): boolean {

@@ -45,7 +45,7 @@ export function unansweredResult(
 }
 
 /** A node without an agent is not asked. */
-export function withoutAgent(name: string): NodeResult {
+export function noAgentResult(name: string): NodeResult {
   const message = "No agent of unghost runs on this node.";
   return { node: name, outcome: "no-answer", message, next: onTheNode(name) };
 }

@@ -20,13 +20,13 @@ const AT_ONCE = 10;
 const WITHOUT: readonly AgentStanding[] = ["none", "not-ready", "unreadable"];
 
 /** Nodes without a current report of an agent. */
-export function withoutAgent({ nodes }: Fleet): readonly FleetNode[] {
+export function nodesWithoutAgent({ nodes }: Fleet): readonly FleetNode[] {
   return nodes.filter(({ agent }) => WITHOUT.includes(agent));
 }
 
 /** Scans each node without a current report by a one-shot pod. */
 export async function scanWithoutAgents(open: OpenApi, fleet: Fleet, options: WithoutAgents): Promise<Fleet> {
-  const waiting = [...withoutAgent(fleet)];
+  const waiting = [...nodesWithoutAgent(fleet)];
   const scanned = new Map<string, FleetNode>();
   const work = async () => {
     for (let node = waiting.shift(); node !== undefined && !options.signal.aborted; node = waiting.shift()) {

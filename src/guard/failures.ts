@@ -8,7 +8,7 @@ import {
   type Moment,
   removeFile,
   secondsBetween,
-  writeStateFile,
+  writeFileDurably,
 } from "./state-files.ts";
 
 /** The failed DELs of one attachment. */
@@ -26,7 +26,7 @@ export function countFailure(stateDir: string, key: AttachmentKey, now: Moment):
       ? { first: before.first, count: before.count + 1 }
       : { first: now, count: 1 };
   try {
-    writeStateFile(path, JSON.stringify(failures));
+    writeFileDurably(path, JSON.stringify(failures));
   } catch (error) {
     process.stderr.write(`unghost CNI guard: ${path} could not be written: ${describeError(error)}\n`);
   }

@@ -4,7 +4,7 @@ import * as v from "valibot";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { parseJson } from "../host/text.ts";
 import type { DecisionCode } from "./decide.ts";
-import { type AttachmentKey, fileNameOf, keysIn, type Moment, removeFile, writeStateFile } from "./state-files.ts";
+import { type AttachmentKey, fileNameOf, keysIn, type Moment, removeFile, writeFileDurably } from "./state-files.ts";
 
 /** A node has at most a few hundred pods: more than that is a fault that waiting does not heal. */
 export const QUEUE_CAP = 256;
@@ -115,7 +115,7 @@ function netnsAt(path: string | undefined): string | undefined {
 }
 
 function store(stateDir: string, key: AttachmentKey, del: QueuedDel): void {
-  writeStateFile(pathOf(stateDir, key), JSON.stringify(del));
+  writeFileDurably(pathOf(stateDir, key), JSON.stringify(del));
 }
 
 function pathOf(stateDir: string, key: AttachmentKey): string {

@@ -41,7 +41,7 @@ export function distrustOf(stateDir: string, directories: readonly string[]): st
 }
 
 /** Whole and durable, or an exception: a queued DEL is a promise to the runtime. */
-export function writeStateFile(path: string, text: string): void {
+export function writeFileDurably(path: string, text: string): void {
   const draft = join(dirname(path), `.${process.pid}.${process.hrtime.bigint()}`);
   try {
     writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });

@@ -1,7 +1,7 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 
 /** Ends early, without an error, when the signal is aborted. Keeps no process alive. */
-export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
 }
 

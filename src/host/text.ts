@@ -32,6 +32,11 @@ export function printable(text: string): string {
   });
 }
 
+/** At most `longest` characters: the last one of a text that is longer is an ellipsis. */
+export function truncate(text: string, longest: number): string {
+  return text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
+}
+
 /** 42 -> "42s", 200 -> "3m20s", 7300 -> "2h1m": short enough for a table cell. */
 export function durationInWords(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

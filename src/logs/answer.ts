@@ -1,3 +1,4 @@
+import { truncate } from "../host/text.ts";
 import { isCut, readable } from "./text.ts";
 
 const QUOTED = '"?[^":]{0,300}"?';
@@ -85,7 +86,7 @@ export function innermostCause(line: string): string | undefined {
   let cause = rest.slice(0, cut).replace(/^[\s"'`:[]+/, "");
   for (let shorter = cause.replace(TAIL, ""); shorter !== cause; shorter = cause.replace(TAIL, "")) cause = shorter;
   if (!/[a-z]{3}/i.test(cause) || NO_CAUSE.test(cause) || (UNFINISHED.test(cause) && isCut(line))) return undefined;
-  return cause.length > MAX_CHARACTERS ? `${cause.slice(0, MAX_CHARACTERS)}…` : cause;
+  return truncate(cause, MAX_CHARACTERS);
 }
 
 /** In a plugin's own log: the message is all there is. */

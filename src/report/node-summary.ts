@@ -1,5 +1,5 @@
 import { isCreation, isFailing } from "../evidence/pending.ts";
-import { printable } from "../host/text.ts";
+import { printable, truncate } from "../host/text.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { podWords } from "./pending.ts";
 
@@ -43,7 +43,7 @@ export function findingSummary(finding: ReportedFinding) {
   return {
     class: finding.class,
     severity: finding.severity,
-    summary: cut(finding.summary),
+    summary: summaryLine(finding.summary),
     pod: pod && printable(podWords(pod)),
     sandboxId,
     since: finding.since === undefined ? undefined : apiTime(new Date(finding.since)),
@@ -64,7 +64,7 @@ function creationOf({ podCreation, pending = [] }: NodeReport) {
     lastSuccessAt: lastSuccess && apiTime(new Date(lastSuccess.at)),
     lastFailureAt: lastFailure?.at === undefined ? undefined : apiTime(new Date(lastFailure.at)),
     code: lastFailure?.code,
-    message: lastFailure && cut(lastFailure.message),
+    message: lastFailure && summaryLine(lastFailure.message),
   };
 }
 
@@ -86,9 +86,8 @@ export function apiTime(date: Date): string {
 }
 
 /** To the length of a line. */
-export function cut(text: string, longest = LONGEST_TEXT): string {
-  const safe = printable(text);
-  return safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`;
+export function summaryLine(text: string): string {
+  return truncate(printable(text), LONGEST_TEXT);
 }
 
 function unlessEmpty<Item>(items: Item[]): Item[] | undefined {

@@ -1,5 +1,5 @@
 import { isFailing } from "../../evidence/pending.ts";
-import { printable } from "../../host/text.ts";
+import { printable, truncate } from "../../host/text.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { CANNOT_CREATE, retryWords, stateOfFindings } from "../../report/node-state.ts";
 import { severityRank } from "../../report/node-summary.ts";
@@ -40,7 +40,7 @@ const LONGEST_MESSAGE = 500;
 
 /** Undefined before the first scan: the condition of an earlier agent then stays. */
 export function conditionOf(state: AgentState, nowMs: number): Condition | undefined {
-  return state.scan && cut(assess(state, state.scan, nowMs));
+  return state.scan && withSafeMessage(assess(state, state.scan, nowMs));
 }
 
 export const OVERDUE: Condition = {
@@ -179,10 +179,6 @@ export function pausedWords({ breaker, pauseReason }: AgentState): string | unde
     : `nothing is healed: ${pauseReason.message}`;
 }
 
-export function cut(condition: Condition): Condition {
-  const message = printable(condition.message);
-  return {
-    ...condition,
-    message: message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`,
-  };
+export function withSafeMessage(condition: Condition): Condition {
+  return { ...condition, message: truncate(printable(condition.message), LONGEST_MESSAGE) };
 }

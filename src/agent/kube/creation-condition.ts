@@ -3,7 +3,7 @@ import { CANNOT_CREATE } from "../../report/node-state.ts";
 import { apiTime } from "../../report/node-summary.ts";
 import { podWords } from "../../report/pending.ts";
 import type { AgentState, ScanState } from "../state/state.ts";
-import { type Condition, cut, isOverdue, OVERDUE } from "./condition.ts";
+import { type Condition, isOverdue, OVERDUE, withSafeMessage } from "./condition.ts";
 
 type Creation = NonNullable<NodeReport["podCreation"]>;
 
@@ -14,7 +14,7 @@ const MOST_PODS = 3;
  * good, as with Ready: controllers that hold back pods, drain or reboot wait for a capability.
  */
 export function creationConditionOf({ scan }: AgentState, nowMs: number): Condition | undefined {
-  return scan && cut(isOverdue(scan, nowMs) ? OVERDUE : assess(scan));
+  return scan && withSafeMessage(isOverdue(scan, nowMs) ? OVERDUE : assess(scan));
 }
 
 function assess({ report }: ScanState): Condition {

@@ -1,5 +1,6 @@
+import { printable, truncate } from "../../host/text.ts";
 import type { GhostReportStatus } from "../../kube/ghost-report.ts";
-import { apiTime, bySeverity, cut, findingSummary, summaryOf } from "../../report/node-summary.ts";
+import { apiTime, bySeverity, findingSummary, summaryLine, summaryOf } from "../../report/node-summary.ts";
 import type { AgentState, ScanState, Sighting } from "../state/state.ts";
 import { type Condition, pausedWords } from "./condition.ts";
 
@@ -49,7 +50,7 @@ function healsOf({ runs = [] }: AgentState): NonNullable<GhostReportStatus["heal
   const heals = runs.flatMap(({ run, at, by, items }) =>
     items.map(({ class: id, subject, outcome }) => {
       const when = apiTime(new Date(at));
-      return { at: when, run, by, class: id, subject: cut(subject, LONGEST_SUBJECT), outcome };
+      return { at: when, run, by, class: id, subject: truncate(printable(subject), LONGEST_SUBJECT), outcome };
     }),
   );
   return heals.slice(0, MOST_HEALS);
@@ -60,7 +61,7 @@ function unlessEmpty<Item>(items: Item[]): Item[] | undefined {
 }
 
 function short(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : cut(text);
+  return text === undefined ? undefined : summaryLine(text);
 }
 
 /** The oldest heal, the last finding, or else the last pod, is left out until the rest fits. */

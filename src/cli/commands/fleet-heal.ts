@@ -3,10 +3,10 @@ import { type Fleet, type FleetNode, readFleet } from "../../fleet/fleet-nodes.t
 import {
   healExitCode,
   type NodeResult,
+  noAgentResult,
   printableHeal,
   resultLines,
   unansweredResult,
-  withoutAgent,
 } from "../../fleet/heal-report.ts";
 import { type FleetOutput, formatOutput } from "../../fleet/output.ts";
 import { worstFirst } from "../../fleet/scan-report.ts";
@@ -91,7 +91,7 @@ async function healNode(
   { asking, show, io }: Surroundings,
 ): Promise<NodeResult> {
   const { name } = node;
-  if (node.agent === "none") return withoutAgent(name);
+  if (node.agent === "none") return noAgentResult(name);
   const { columns } = io;
   const ask = async (request: Pick<HealRequest, "dryRun" | "planDigest">): Promise<NodeResult> => {
     const reply = await orKubeError(askNode(name, { ...selection, ...request, columns: widthFor(columns) }, asking));

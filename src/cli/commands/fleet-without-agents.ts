@@ -1,7 +1,7 @@
 import type { Fleet } from "../../fleet/fleet-nodes.ts";
 import type { OpenApi } from "../../fleet/one-shot/run.ts";
 import { nodeList } from "../../fleet/scan-report.ts";
-import { type OneShotPlace, scanWithoutAgents, withoutAgent } from "../../fleet/without-agents.ts";
+import { nodesWithoutAgent, type OneShotPlace, scanWithoutAgents } from "../../fleet/without-agents.ts";
 import { shellWord } from "../../host/text.ts";
 import { count } from "../../report/words.ts";
 import type { Io } from "../io.ts";
@@ -25,7 +25,7 @@ export function oneShotPlace({ image = IMAGE, namespace = NAMESPACE }: OneShotFl
 
 /** Scans nodes without an agent by one-shot pods where that was asked for, and otherwise prints how to. */
 export async function completeFleet(fleet: Fleet, flags: OneShotFlags, open: OpenApi, io: Io): Promise<Fleet> {
-  const names = withoutAgent(fleet).map(({ name }) => name);
+  const names = nodesWithoutAgent(fleet).map(({ name }) => name);
   if (names.length === 0) return fleet;
   if (!flags.withoutAgents) {
     const which = names.length <= MOST_NODES ? names.map(shellWord).join(" ") : "-l LABELS";

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { parseListenAddress } from "../../agent/http/listen-address.ts";
+import { truncate } from "../../host/text.ts";
 import { parseEndpoint } from "../../runtime/find.ts";
 
 /** How a setting is given, parsed and described. Messages of the schema name what is expected; the reader adds the rest. */
@@ -63,8 +64,7 @@ export function durationText(milliseconds: number): string {
 const MAX_QUOTED = 60;
 
 export function quoted(value: unknown): string {
-  const written = JSON.stringify(value) ?? String(value);
-  return written.length > MAX_QUOTED ? `${written.slice(0, MAX_QUOTED)}…` : written;
+  return truncate(JSON.stringify(value) ?? String(value), MAX_QUOTED);
 }
 
 const TEXT = ["string", "number"];

@@ -1,4 +1,5 @@
 import type { FailureClass } from "../../classes/failure-class.ts";
+import { truncate } from "../../host/text.ts";
 import type { Cause, CauseCode, Evidence } from "./cause.ts";
 import type { Condition, Warning, WhyFacts } from "./facts.ts";
 
@@ -35,6 +36,5 @@ export function notOurs(code: CauseCode, what: string, parts: Parts): Cause {
 const LONGEST = 300;
 
 export function shortest(message: string): string {
-  const line = message.trim().split("\n")[0] ?? "";
-  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST - 1)}…`;
+  return truncate(message.trim().split("\n")[0] ?? "", LONGEST);
 }

@@ -25,7 +25,7 @@ import {
   parseCachedNetwork,
   replayDel,
 } from "./cni-exec.ts";
-import { failed, journaled, type Runs, refused, type StepResult, type StepTools } from "./step-result.ts";
+import { journaled, type Runs, refused, type StepResult, type StepTools, stepFailed } from "./step-result.ts";
 
 /** Addresses of running pods, which must not be released, whatever an old record contains. */
 export async function addressesOfReadyPods(tools: StepTools): Promise<ReadonlySet<string>> {
@@ -101,7 +101,7 @@ async function release(sandboxId: string, lease: LeaseRef, tools: StepTools): Pr
   const earlier = incomplete === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
   if (isReleased()) return { kind: "done", detail: `by host-local's DEL${earlier}`, ...incomplete };
   const why = `${failure ?? "host-local reported success and kept the address"}${earlier}`;
-  return failed(reason("address-not-released", `${lease.address} could not be released: ${why}`));
+  return stepFailed(reason("address-not-released", `${lease.address} could not be released: ${why}`));
 }
 
 /** Releases every address of that id and interface under host-local's own lock, for any subnet. */
@@ -156,7 +156,10 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
     const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
     if (failure === undefined) return { kind: "done" };
     if (sharedCause(failure) !== undefined) {
-      return failed(reason("del-undelivered", `DEL of ${cached.name} did not reach its plugin: ${failure}`), failure);
+      return stepFailed(
+        reason("del-undelivered", `DEL of ${cached.name} did not reach its plugin: ${failure}`),
+        failure,
+      );
     }
     const effect = incompleteDel(cached, failure, tools.hostRoot);
     return { kind: "done", detail: `DEL was refused: ${failure}`, effect };
@@ -193,12 +196,12 @@ export async function removeNetns(
     if (inode !== undefined) {
       const error = await errorOf(unmountCommand(tools.hostRoot, onHost), tools);
       if (error !== undefined)
-        return failed(reason("unmount-failed", `${path} could not be unmounted: umount ${error}`));
+        return stepFailed(reason("unmount-failed", `${path} could not be unmounted: umount ${error}`));
     }
     const error = await unlink(onHost, tools);
     return error === undefined
       ? { kind: "done" }
-      : failed(reason("unlink-failed", `${path} could not be removed: ${error}`));
+      : stepFailed(reason("unlink-failed", `${path} could not be removed: ${error}`));
   });
 }
 

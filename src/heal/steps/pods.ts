@@ -15,13 +15,13 @@ import type { SandboxId } from "../../node/types/ids.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import {
-  failed,
   foreignPidNamespace,
   journaled,
   type Runs,
   refused,
   type StepResult,
   type StepTools,
+  stepFailed,
 } from "./step-result.ts";
 
 const POLL_MS = 250;
@@ -97,7 +97,7 @@ export async function restartDaemon(
     await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });
     return (await answersAgain(tools, probeDaemon))
       ? { kind: "done" }
-      : failed(
+      : stepFailed(
           reason(
             "daemon-still-silent",
             `its container was stopped, and nothing answers on ${socket} after ${tools.waits.socketMs / 1000} s: check its pod with kubectl describe`,
@@ -198,7 +198,7 @@ async function restartIn(api: Api, step: RestartPodStep, finding: Finding, tools
       if (!(error instanceof KubeError)) throw error;
       return error.kind === "conflict"
         ? refused(reason("pod-recreated", "it was recreated during the check"))
-        : failed(reason("api-error", error.message));
+        : stepFailed(reason("api-error", error.message));
     }
   });
 }
@@ -229,7 +229,7 @@ function objectionTo(pod: FreshPod, { node }: RestartPodStep): Reason | undefine
 async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResult> {
   const now = await getPod(api, step);
   if (now === undefined || now.uid !== step.uid || now.terminating) return { kind: "done" };
-  return failed(reason("pod-still-there", "its deletion was accepted, and the API still has it as it was"));
+  return stepFailed(reason("pod-still-there", "its deletion was accepted, and the API still has it as it was"));
 }
 
 /** Kubelet waits before it starts the pod's containers again, or before it mounts its volumes again. */

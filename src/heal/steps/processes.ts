@@ -15,7 +15,6 @@ import { RuntimeError } from "../../runtime/errors.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { INTERRUPTED } from "../proof/fresh-facts.ts";
 import {
-  failed,
   foreignPidNamespace,
   held,
   journaled,
@@ -23,6 +22,7 @@ import {
   refused,
   type StepResult,
   type StepTools,
+  stepFailed,
 } from "./step-result.ts";
 
 type EndProcess = StepOf<"end-process">;
@@ -61,7 +61,7 @@ export async function endProcess(
       else if (awaitRollback) await rolledBack(step.sandboxId, tools);
       return { kind: "done" };
     }
-    return failed(
+    return stepFailed(
       reason("process-unkillable", `pid ${pid} does not end: it is in the kernel (state D), and only a reboot helps`),
     );
   });
@@ -188,7 +188,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: St
     "status-unanswered",
     `the runtime still does not answer Status: ${objection ?? "no plugin process is left that could hold it"}; restart the runtime`,
   );
-  return { ...failed(unanswered), journalId };
+  return { ...stepFailed(unanswered), journalId };
 }
 
 async function answersStatus({ cri }: StepTools): Promise<boolean> {

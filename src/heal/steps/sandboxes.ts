@@ -18,7 +18,6 @@ import { turnKindOf } from "../proof/turns.ts";
 import { saveLogs } from "../quarantine/save-logs.ts";
 import type { Refusal } from "../state/outcome.ts";
 import {
-  failed,
   held,
   journaled,
   type Runs,
@@ -26,6 +25,7 @@ import {
   refused,
   type StepResult,
   type StepTools,
+  stepFailed,
 } from "./step-result.ts";
 
 const POLL_MS = 1000;
@@ -93,7 +93,7 @@ async function removeContainer(
       await cri.removeContainer(containerId, { timeoutMs: waits.actMs, signal: interruption.giveUp });
       const left = await cri.listContainers({ id: containerId }, { timeoutMs: waits.queryMs });
       if (left.length === 0) return { kind: "done" };
-      return failed(
+      return stepFailed(
         reason("container-still-there", "the runtime reported the container as removed, and still lists it"),
       );
     }),
@@ -137,7 +137,7 @@ async function remove(sandboxId: string, saved: readonly string[], tools: StepTo
   const result = await removeVerified(sandboxId, () => turn(removeWhileDead, kind));
   if (result === "gone") return { kind: "done" };
   if (typeof result === "object") return held(result.held);
-  return failed(
+  return stepFailed(
     reason(
       "sandbox-still-there",
       `the runtime reported the sandbox as removed, and still ${result === "listed" ? "knows it" : "has its record"}`,
@@ -210,7 +210,7 @@ async function deleteRecord(
 ): Promise<StepResult> {
   const opened = await tools.records?.open(tools);
   if (opened?.kind !== "open") {
-    return failed(reason("runtime-error", opened?.reason ?? "no runtime was started over these records"));
+    return stepFailed(reason("runtime-error", opened?.reason ?? "no runtime was started over these records"));
   }
   const { containerd, copy } = opened;
   return await journaled(tools, finding, { kind: "delete-record", record, copy }, async () => {

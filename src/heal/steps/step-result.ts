@@ -87,7 +87,7 @@ export function notMoved({ outcome, refusal, id }: Exclude<QuarantineOutcome, { 
 }
 
 /** `error`: the runtime's own text, for the storm brake. */
-export function failed({ code, text }: Reason, error?: string): Extract<StepResult, { kind: "failed" }> {
+export function stepFailed({ code, text }: Reason, error?: string): Extract<StepResult, { kind: "failed" }> {
   const withText = error === undefined ? {} : { text: error };
   return { kind: "failed", code, reason: text, ...withText };
 }
@@ -156,7 +156,7 @@ export async function attempted(change: () => Promise<StepResult>): Promise<Step
     return await change();
   } catch (error) {
     if (error instanceof ProofLost) return refused(error.reason);
-    if (error instanceof RuntimeError) return failed(reason("runtime-error", error.message), error.text);
+    if (error instanceof RuntimeError) return stepFailed(reason("runtime-error", error.message), error.text);
     throw error;
   }
 }

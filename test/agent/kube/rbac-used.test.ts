@@ -4,7 +4,7 @@ import { serveStubApi } from "../../../lab/stub-api/serve.ts";
 import { openStore } from "../../../lab/stub-api/store.ts";
 import { removeCondition } from "../../../src/agent/kube/withdraw.ts";
 import { openFleetGate } from "../../../src/agent/limits/gate.ts";
-import { requestDesk } from "../../../src/agent/requests/heal-requests.ts";
+import { requestQueue } from "../../../src/agent/requests/heal-requests.ts";
 import { openApi } from "../../../src/kube/api.ts";
 import { attachmentReader } from "../../../src/kube/attachments.ts";
 import { orKubeError } from "../../../src/kube/errors.ts";
@@ -41,7 +41,7 @@ async function publishing(): Promise<readonly string[]> {
     await Promise.all([exporter.close(), gate.close()]);
   }
   await removeCondition({ openCluster: cluster.open, name: "n1", hostRoot: "/" });
-  const desk = requestDesk({
+  const queue = requestQueue({
     ...common,
     nodeName: () => "n1",
     isProven: () => true,
@@ -50,10 +50,10 @@ async function publishing(): Promise<readonly string[]> {
   });
   const metadata = { name: "one", creationTimestamp: new Date().toISOString() };
   const object = cluster.store.put(`${GHOST_HEALS}/one`, { metadata, spec: { node: "n1", dryRun: true } });
-  desk.take([GHOST_HEALS_OF_NODE.reduce(object as never, "n1") as GhostHeal]);
-  await desk.idle();
+  queue.take([GHOST_HEALS_OF_NODE.reduce(object as never, "n1") as GhostHeal]);
+  await queue.idle();
   await time.pass(3_600_000);
-  await desk.tidy();
+  await queue.tidy();
   return cluster.requests;
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Finding, reason } from "../../../src/evidence/finding.ts";
 import { readHistory } from "../../../src/heal/journal/reader.ts";
-import { failed, journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
+import { journaled, reasonFor, refused, type StepResult, stepFailed } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { FINDING, type HealFixture, makeHealFixture, STOP } from "../heal-fixture.ts";
@@ -80,8 +80,8 @@ test("a refusal contains the id of its journal entry, if any", () => {
 });
 
 test("a failure contains the runtime's text only when the runtime returned one", () => {
-  expect(failed(STILL_THERE, "the plugin failed")).toHaveProperty("text", "the plugin failed");
-  expect(failed(STILL_THERE)).not.toHaveProperty("text");
+  expect(stepFailed(STILL_THERE, "the plugin failed")).toHaveProperty("text", "the plugin failed");
+  expect(stepFailed(STILL_THERE)).not.toHaveProperty("text");
 });
 
 test("nothing is changed when the journal cannot be written", async () => {
