@@ -68,7 +68,12 @@ export interface RootFacts {
  * outside of a pod /host may be any rescue system, and is ignored.
  */
 export function findHostRoot(env: Readonly<Record<string, string | undefined>>): string {
-  return hostRootFrom({ identity, isProcfs, isPod: Boolean(env["KUBERNETES_SERVICE_HOST"]) });
+  return hostRootFrom({ identity, isProcfs, isPod: isPod(env) });
+}
+
+/** Kubelet sets it in every container. */
+export function isPod(env: Readonly<Record<string, string | undefined>>): boolean {
+  return Boolean(env["KUBERNETES_SERVICE_HOST"]);
 }
 
 export function hostRootFrom(facts: RootFacts): string {

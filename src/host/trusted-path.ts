@@ -33,9 +33,10 @@ const STICKY = 0o1000;
 
 /**
  * Walks from the node's root directory, `root`, down to the path. Directories above `root` are not part of the node:
- * the operator who passes --host-root vouches for them.
+ * the operator who passes --host-root vouches for them. `isReadOnly`: whether a directory cannot be changed here,
+ * whatever its mode.
  */
-export function provePath(root: string, path: string): PathTrust {
+export function provePath(root: string, path: string, isReadOnly?: (dir: string) => boolean): PathTrust {
   const top = judgeEntry(
     "/",
     statsAt(() => statSync(hostPath(root, "/"))),
@@ -50,7 +51,9 @@ export function provePath(root: string, path: string): PathTrust {
     const opened = hostPath(root, next);
     const stats = statsAt(() => lstatSync(opened, { throwIfNoEntry: false }));
     const refusal = judgeEntry(next, stats);
-    if (refusal !== undefined) return refusal;
+    const isFixed =
+      refusal?.kind === "refused" && refusal.code === "writable-by-others" && isReadOnly?.(opened) === true;
+    if (refusal !== undefined && !isFixed) return refusal;
     if (!isLink(stats)) {
       done = next;
       continue;

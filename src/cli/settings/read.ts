@@ -1,7 +1,10 @@
+import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import * as v from "valibot";
-import { findHostRoot, resolveOnHost } from "../../host/paths.ts";
+import { findHostRoot, isPod, resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
+import { errorCode } from "../../host/source.ts";
+import { type PathTrust, provePath } from "../../host/trusted-path.ts";
 import type { ConfigFile } from "./file.ts";
 import { type Kind, quoted, SettingsError } from "./kinds.ts";
 import { environmentName, kebab, NODE, type NodeFlags, type Values, valuesOf } from "./table.ts";
@@ -49,6 +52,9 @@ export function configPath({ config }: Pick<NodeFlags, "config">, env: Env): str
 export async function readConfigFile(flags: Pick<NodeFlags, "config">, env: Env): Promise<ConfigFile | undefined> {
   const path = configPath(flags, env);
   const isRequested = (flags.config ?? env["UNGHOST_CONFIG"]) !== undefined;
+  const trust = proveConfig(path, env);
+  if (trust.kind === "refused")
+    throw new SettingsError(`the configuration file ${path} is not used: ${trust.detail}. ${trust.next}`);
   const file = readRegularFile(resolveOnHost("/", resolve(path), "follow"));
   if (file.kind === "gone" && !isRequested) return undefined;
   if (file.kind !== "content") {
@@ -58,6 +64,22 @@ export async function readConfigFile(flags: Pick<NodeFlags, "config">, env: Env)
   // Loading the parser takes a tenth of a whole scan.
   const { parseConfig } = await import("./file.ts");
   return parseConfig(path, file.text);
+}
+
+/** It decides what root does: where the API server is, where changes are written down, how long a proof needs. */
+function proveConfig(path: string, env: Env): PathTrust {
+  if (process.geteuid?.() !== 0) return { kind: "trusted" };
+  // The directory of a ConfigMap is writable for all by its mode; kubelet mounts it read-only, and only root reaches it elsewhere.
+  return provePath("/", resolve(path), isPod(env) ? isOnReadOnlyMount : undefined);
+}
+
+function isOnReadOnlyMount(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch (error) {
+    return errorCode(error) === "EROFS";
+  }
 }
 
 export type NodeKey = keyof typeof NODE;
