@@ -45,7 +45,13 @@ export function nodeRuntime(host: ServiceHost, { name, log, command, socket }: R
     start: async () => {
       if (running.pid !== undefined) return;
       await running.start();
-      await answering(running, answers);
+      await answering(running, answers).catch(async (failed: Error) => {
+        if (running.pid !== undefined) throw failed;
+        // As the units of containerd and CRI-O do (Restart=always): of some thousand starts, one ends at once.
+        console.warn(`${failed.message}\nIt is started once more.`);
+        await running.start();
+        await answering(running, answers);
+      });
     },
     end: async (signal) => {
       closeClient();

@@ -1,9 +1,12 @@
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { cannotRunHere } from "./lab-tools.ts";
 
+/** Of each failure: its title and message with the last lines of a log. */
+const MESSAGE_CHARACTERS = 4000;
+
 /**
- * Ends every run with one plain line for users and programs. An end-to-end test that is skipped on a machine that can
- * run it counts as failed, because it would go unnoticed.
+ * Ends every run with one plain line for users and programs, after what failed: often nothing but the end of a log is
+ * kept. An end-to-end test that is skipped on a machine that can run it counts as failed, because it would go unnoticed.
  */
 export default class ClosingLine implements Reporter {
   #isWholeRun = true;
@@ -13,15 +16,17 @@ export default class ClosingLine implements Reporter {
     this.#isWholeRun = config.testNamePattern === undefined;
   }
 
-  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
-    const tally = { passed: 0, failed: errors.length, skipped: 0 };
+  onTestRunEnd(modules: readonly TestModule[], outside: readonly unknown[]): void {
+    const tally = { passed: 0, failed: outside.length, skipped: 0 };
     const unexcused: TestCase[] = [];
+    const failed: string[] = [];
     for (const module of modules) {
       if (module.state() === "failed" && module.errors().length > 0) tally.failed += 1;
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
+        const { state, errors } = test.result();
         if (state === "pending") continue;
         tally[state] += 1;
+        if (state === "failed") failed.push(`${titleOf(test)}: ${errors.map(({ message }) => message).join("; ")}`);
         if (state === "skipped" && this.#isWholeRun && isUnexcused(test.project.name)) unexcused.push(test);
       }
     }
@@ -29,12 +34,17 @@ export default class ClosingLine implements Reporter {
       tally.failed += unexcused.length;
       tally.skipped -= unexcused.length;
       process.exitCode = 1;
-      const names = unexcused.map(({ module, fullName }) => `  ${module.relativeModuleId} > ${fullName}\n`);
+      const names = unexcused.map((test) => `  ${titleOf(test)}\n`);
       process.stdout.write(`Skipped, though this machine can run end-to-end tests:\n${names.join("")}`);
     }
+    for (const one of failed) process.stdout.write(`Failed: ${one.slice(0, MESSAGE_CHARACTERS)}\n`);
     const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
     process.stdout.write(`${tally.passed} passed, ${tally.failed} failed${skipped}\n`);
   }
+}
+
+function titleOf({ module, fullName }: TestCase): string {
+  return `${module.relativeModuleId} > ${fullName}`;
 }
 
 /** Unit tests may need a privilege; their title mentions it. */
