@@ -45,6 +45,33 @@ describe("text", () => {
   });
 });
 
+test.each([
+  "a",
+  "a-",
+  "token",
+  '"token',
+  "--token ",
+  "token: 'a",
+  "a://",
+  "http://",
+  "-eyJaaaaaaaa",
+  "-----BEGIN PRIVATE KEY-----",
+  "=",
+  " ",
+  "\\",
+])("a line of nothing but %j, made to keep a bundle busy for ever, is read in one pass", (part) => {
+  const line = part.repeat(200_000 / part.length);
+
+  // Had a form to be tried from every character to the end of the line, the run would not come back from here.
+  expect(redactText(line).length + redactConfig(`key: ${line}`).length).toBeGreaterThan(0);
+});
+
+test("a text under the name of a secret is replaced, whatever it looks like", () => {
+  expect(redactDeep({ labels: { "shop/token": "abc", app: "web" } })).toEqual({
+    labels: { "shop/token": "[redacted]", app: "web" },
+  });
+});
+
 test("configuration keeps its structure and loses credentials, whatever its format", () => {
   const toml = `[plugins."io.containerd.grpc.v1.cri".registry.configs."r.example".auth]
   username = "robot"
