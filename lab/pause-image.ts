@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { tar } from "./tar.ts";
+import { tar } from "../src/bundle/tar.ts";
 
 /** The only image of the lab: the pause process of every sandbox and the workload of every container. */
 export const PAUSE_IMAGE = "unghost.lab/pause:1";

@@ -4,10 +4,10 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { TarEntry } from "../lab/tar.ts";
 import manifest from "../package.json" with { type: "json" };
 import { DEFAULT_STATE_DIR } from "../src/boot/install/hook.ts";
 import { talosFiles } from "../src/boot/install/platforms.ts";
+import type { TarEntry } from "../src/bundle/tar.ts";
 import { bundledPackages } from "./release/bundled-packages.ts";
 import { thirdPartyLicences } from "./release/documents.ts";
 import { engineVersion } from "./release/engines.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { cached } from "../../lab/cache.ts";
 import { unpackDebianPackages } from "../../lab/debian-packages.ts";
-import type { TarEntry } from "../../lab/tar.ts";
+import type { TarEntry } from "../../src/bundle/tar.ts";
 import { compileExecutable } from "../executable.ts";
 import { engineFor, targetNamed } from "./engines.ts";
 import type { Platform } from "./oci.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, gzip, zstdCompress } from "node:zlib";
-import { type TarEntry, tar } from "../../lab/tar.ts";
+import { type TarEntry, tar } from "../../src/bundle/tar.ts";
 
 export interface Platform {
   readonly architecture: "amd64" | "arm64";

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TarEntry } from "../../lab/tar.ts";
+import type { TarEntry } from "../../src/bundle/tar.ts";
 
 /** Reserved by RFC 2606: nothing can be downloaded from there. The chart in deploy/ contains it, too. */
 export const PLACEHOLDER_HOST = "registry.example";

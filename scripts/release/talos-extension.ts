@@ -1,6 +1,6 @@
 import { parse } from "yaml";
-import type { TarEntry } from "../../lab/tar.ts";
 import type { TalosFiles } from "../../src/boot/install/platforms.ts";
+import type { TarEntry } from "../../src/bundle/tar.ts";
 
 /** The path of an extension service's root directory on Talos. */
 const CONTAINER = "rootfs/usr/local/lib/containers/unghost";

@@ -1,48 +1,66 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { errorCode } from "../host/source.ts";
 
-/** The few pages of tar (POSIX ustar) that a bundle needs, so that `tar xzf` reads it everywhere. */
+/** What unghost writes and reads of tar (POSIX ustar), so that `tar xzf` reads it everywhere. */
+export type TarEntry =
+  | { readonly type: "file"; readonly path: string; readonly content: Uint8Array; readonly mode: number }
+  | { readonly type: "directory"; readonly path: string; readonly mode: number }
+  | { readonly type: "symlink"; readonly path: string; readonly target: string };
+
+const BLOCK = 512;
+const TYPE_FLAGS = { file: "0", symlink: "2", directory: "5" } as const;
+
+/** Owned by root; equal entries and times make equal archives. */
+export function tar(entries: readonly TarEntry[], modifiedAt = new Date(0)): Buffer {
+  const blocks = entries.flatMap((entry) => {
+    const content = entry.type === "file" ? entry.content : Buffer.alloc(0);
+    const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
+    return [header(entry, content.length, modifiedAt), content, padding];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]);
+}
+
+const NAME_BYTES = 100;
+
+function header(entry: TarEntry, size: number, modifiedAt: Date): Buffer {
+  const target = entry.type === "symlink" ? entry.target : "";
+  const tooLong = [entry.path, target].find((name) => Buffer.byteLength(name) > NAME_BYTES);
+  if (tooLong !== undefined) throw new RangeError(`the name ${tooLong} is too long for a tar header`);
+  const block = Buffer.alloc(BLOCK);
+  block.write(entry.path, 0);
+  writeOctal(block, entry.type === "symlink" ? 0o777 : entry.mode, 100, 8);
+  writeOctal(block, 0, 108, 8);
+  writeOctal(block, 0, 116, 8);
+  writeOctal(block, size, 124, 12);
+  writeOctal(block, Math.floor(modifiedAt.getTime() / 1000), 136, 12);
+  block.write(TYPE_FLAGS[entry.type], 156);
+  block.write(target, 157);
+  block.write("ustar\x0000", 257);
+  writeOctal(block, checksum(block), 148, 7);
+  block.write(" ", 155);
+  return block;
+}
+
+function writeOctal(block: Buffer, value: number, offset: number, width: number): void {
+  block.write(`${value.toString(8).padStart(width - 1, "0")}\0`, offset);
+}
+
+/** With the field of the checksum itself as spaces. */
+function checksum(block: Uint8Array): number {
+  return block.reduce((sum, byte, index) => sum + (index >= 148 && index < 156 ? 0x20 : byte), 0);
+}
 
 export interface Member {
   readonly name: string;
   readonly text: string;
 }
 
-const BLOCK = 512;
-
+/** Readable by its owner alone. */
 export function packed(members: readonly Member[], modifiedAt: Date): Uint8Array {
-  const blocks = members.flatMap(({ name, text }) => {
-    const content = Buffer.from(text);
-    const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
-    return [header(name, content.length, modifiedAt), content, padding];
-  });
-  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]), { level: 9 });
-}
-
-const NAME_BYTES = 100;
-
-function header(name: string, size: number, modifiedAt: Date): Buffer {
-  if (Buffer.byteLength(name) >= NAME_BYTES) throw new RangeError(`the name ${name} is too long for a tar header`);
-  const block = Buffer.alloc(BLOCK);
-  block.write(name, 0);
-  block.write("0000600\0", 100);
-  block.write("0000000\0", 108);
-  block.write("0000000\0", 116);
-  block.write(octal(size, 11), 124);
-  block.write(octal(Math.floor(modifiedAt.getTime() / 1000), 11), 136);
-  block.write("0", 156);
-  block.write("ustar\x0000", 257);
-  block.write(`${octal(checksum(block), 6).trimEnd()}\0 `, 148);
-  return block;
-}
-
-function octal(value: number, digits: number): string {
-  return `${value.toString(8).padStart(digits, "0")} `;
-}
-
-/** With the field of the checksum itself as spaces. */
-function checksum(block: Uint8Array): number {
-  return block.reduce((sum, byte, index) => sum + (index >= 148 && index < 156 ? 0x20 : byte), 0);
+  const entries = members.map(
+    ({ name, text }): TarEntry => ({ type: "file", path: name, content: Buffer.from(text), mode: 0o600 }),
+  );
+  return gzipSync(tar(entries, modifiedAt), { level: 9 });
 }
 
 export interface UnpackLimits {

@@ -7,7 +7,6 @@ import type { Plan } from "../plan/plan.ts";
 import { withFailedHeals } from "../report/build.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { withPlan } from "../report/plan.ts";
-
 import type { Io } from "./io.ts";
 import { SettingsError } from "./settings/kinds.ts";
 import { givenOutside, type NodeKey, type NodeSettings, nodeSettings } from "./settings/read.ts";

@@ -8,9 +8,9 @@ import { type ClusterTools, ensureClusterTools, ensureHelm } from "../../lab/clu
 import { importUnghostImage, LAB_IMAGE } from "../../lab/cluster/unghost-image.ts";
 import { run, runOrThrow } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
-import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { publishedAt, publishedChart } from "../../scripts/release/published-at.ts";
+import { tar } from "../../src/bundle/tar.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import { throughPortForward } from "./agent-pod.ts";
 import { HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";

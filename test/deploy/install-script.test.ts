@@ -7,8 +7,8 @@ import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
 import { makeAuthority } from "../../lab/stub-api/certificates.ts";
-import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { tar } from "../../src/bundle/tar.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const SCRIPT = "deploy/install.sh";
