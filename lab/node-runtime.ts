@@ -48,7 +48,7 @@ export function nodeRuntime(host: ServiceHost, { name, log, command, socket }: R
       await answering(running, answers).catch(async (failed: Error) => {
         if (running.pid !== undefined) throw failed;
         // As the units of containerd and CRI-O do (Restart=always): of some thousand starts, one ends at once.
-        console.warn(`${failed.message}\nIt is started once more.`);
+        console.warn(`${failed.message}\nIt is started again.`);
         await running.start();
         await answering(running, answers);
       });

@@ -66,7 +66,7 @@ test.each([
   expect(redactText(line).length + redactConfig(`key: ${line}`).length).toBeGreaterThan(0);
 });
 
-test("a text under the name of a secret is replaced, whatever it looks like", () => {
+test("a text under the name of a secret is replaced, whatever its form", () => {
   expect(redactDeep({ labels: { "shop/token": "abc", app: "web" } })).toEqual({
     labels: { "shop/token": "[redacted]", app: "web" },
   });
