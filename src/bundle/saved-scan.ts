@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import { type JsonLimits, jsonMeter } from "../host/json-meter.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
-import { fromTagged, toTagged } from "./tagged-json.ts";
+import { fromTagged, MAX_DEPTH, toTagged } from "./tagged-json.ts";
 import { type Unpacked, unpacked } from "./tar.ts";
 
 /** The entry of a bundle that `scan --from` reads. */
@@ -23,6 +24,8 @@ type FailedHeals = v.InferOutput<typeof failedHeals>;
 /** A bundle is for sending: what a mail takes. A scan of thousands of sandboxes has a few megabytes. */
 export const LIMITS = { maxBytes: 64 * 1024 * 1024, maxMembers: 1000 } as const;
 export const MAX_ARCHIVE_BYTES = 32 * 1024 * 1024;
+/** A node with 5,000 sandboxes has some 600,000 values. */
+const JSON_LIMITS: JsonLimits = { values: 1_500_000, depth: MAX_DEPTH };
 
 const API_VERSION = "unghost.dev/v1";
 
@@ -73,11 +76,13 @@ export function readSavedScan(archive: Uint8Array): ReadSavedScan {
   if (!opened.ok) return opened;
   const text = opened.members.get(SAVED_SCAN);
   if (text === undefined) return { ok: false, why: `it has no ${SAVED_SCAN}: unghost bundle writes one` };
+  const excess = jsonMeter(JSON_LIMITS).add(Buffer.from(text));
+  if (excess !== undefined) return { ok: false, why: `its ${SAVED_SCAN} ${excess}` };
   try {
-    const saved = v.safeParse(document, JSON.parse(text));
+    const saved = v.safeParse(document, JSON.parse(text), { abortEarly: true });
     if (!saved.success)
       return { ok: false, why: `its ${SAVED_SCAN} is not what this version reads: ${placeOf(saved)}` };
-    const snapshot = v.safeParse(frame, fromTagged(saved.output.snapshot));
+    const snapshot = v.safeParse(frame, fromTagged(saved.output.snapshot), { abortEarly: true });
     if (!snapshot.success)
       return { ok: false, why: `its snapshot is not what this version reads: ${placeOf(snapshot)}` };
     // The frame was checked; a wrong value inside makes the diagnosis throw, which its caller reports.

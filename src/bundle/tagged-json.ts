@@ -1,7 +1,7 @@
 /** JSON that keeps dates, big integers, maps and sets: a snapshot has all of them. */
 
 /** Deeper than any snapshot; a hostile document must not exhaust the stack. */
-const MAX_DEPTH = 40;
+export const MAX_DEPTH = 40;
 
 const TAGS = ["$date", "$bigint", "$map", "$set"] as const;
 type Tag = (typeof TAGS)[number];

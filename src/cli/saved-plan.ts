@@ -1,7 +1,9 @@
 import { resolve } from "node:path";
 import * as v from "valibot";
+import { JSON_LIMITS, type JsonLimits } from "../host/json-meter.ts";
 import { resolveOnHost } from "../host/paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
+import { parseJson } from "../host/text.ts";
 import type { Plan } from "../plan/plan.ts";
 import { planDigest } from "../plan/saved-plan.ts";
 import { SettingsError } from "./settings/kinds.ts";
@@ -16,7 +18,7 @@ const SavedPlanSchema = v.object({
 type SavedPlan = v.InferOutput<typeof SavedPlanSchema>;
 
 export function readSavedPlan(path: string, node: string): SavedPlan {
-  const parsed = v.safeParse(SavedPlanSchema, parseJson(path));
+  const parsed = v.safeParse(SavedPlanSchema, parseJson(planText(path), PLAN_LIMITS), { abortEarly: true });
   if (!parsed.success) {
     throw new SettingsError(`--plan: ${path} is not a saved plan: save one with unghost heal --dry-run -o json`);
   }
@@ -26,17 +28,15 @@ export function readSavedPlan(path: string, node: string): SavedPlan {
 }
 
 const MAX_PLAN_BYTES = 64 * 1024 * 1024;
+/** A plan has fewer than the snapshot that it was made of. */
+const PLAN_LIMITS: JsonLimits = { ...JSON_LIMITS, values: 1_500_000 };
 
-function parseJson(path: string): unknown {
+function planText(path: string): string {
   const file = readRegularFile(resolveOnHost("/", resolve(path), "follow"), MAX_PLAN_BYTES);
   if (file.kind !== "content") {
     throw new SettingsError(`--plan: cannot read ${path}: it ${file.kind === "gone" ? "does not exist" : file.reason}`);
   }
-  try {
-    return JSON.parse(file.text);
-  } catch {
-    return undefined;
-  }
+  return file.text;
 }
 
 /** How the plan of now differs from the saved one, in one sentence; undefined if it does not. */

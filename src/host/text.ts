@@ -1,11 +1,12 @@
-import { jsonMeter } from "./json-meter.ts";
+import { type JsonLimits, jsonMeter } from "./json-meter.ts";
 
 /** Shorter texts cannot hold much. */
 const METERED_LENGTH = 64 * 1024;
 
 /** Parsed JSON, or undefined if the text is invalid or holds too much: for texts of other programs. */
-export function parseJson(text: string): unknown {
-  if (text.length > METERED_LENGTH && jsonMeter().add(new TextEncoder().encode(text)) !== undefined) return undefined;
+export function parseJson(text: string, limits?: JsonLimits): unknown {
+  if (text.length > METERED_LENGTH && jsonMeter(limits).add(new TextEncoder().encode(text)) !== undefined)
+    return undefined;
   try {
     return JSON.parse(text);
   } catch {

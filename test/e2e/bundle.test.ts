@@ -1,12 +1,14 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import { runPod } from "../../lab/pods.ts";
+import { packed } from "../../src/bundle/tar.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { peakOf } from "./scan-peak.ts";
 import { AT_ONCE, company } from "./scanned-node.ts";
 import { reportOf, simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 
@@ -96,5 +98,45 @@ describe("scan --from", () => {
     expect(reportOf(none).findings).toEqual([]);
     expect([watched.code, missing.code]).toEqual([64, 64]);
     expect(missing.stderr).toContain("cannot read");
+  });
+});
+
+describe("a file that an enemy made", () => {
+  const MANY = 15_000_000;
+  const MAX_KB = 450 * 1024;
+  const FRAME = JSON.stringify({
+    apiVersion: "unghost.dev/v1",
+    kind: "SavedScan",
+    version: "",
+    settings: {},
+    failedHeals: {},
+  });
+
+  test.each([
+    ["15 million objects", `[${"{},".repeat(MANY)}{}]`, /has more than \d+ values/],
+    ["15 million nested arrays", "[".repeat(MANY) + "]".repeat(MANY), /is nested more than 40 deep/],
+  ])("a snapshot of %s is refused before it fills the memory", async (_what, snapshot, expected) => {
+    const file = join(directory(), "enemy.tar.gz");
+    const text = `${FRAME.slice(0, -1)},"snapshot":${snapshot}}`;
+    writeFileSync(file, packed([{ name: "snapshot.json", text }], new Date()));
+
+    const { stdout, stderr, peakKb } = await peakOf(["scan", "--from", file]);
+
+    expect([stdout, stderr]).toEqual(["", expect.stringMatching(expected)]);
+    expect(peakKb).toBeLessThan(MAX_KB);
+  });
+
+  test.each([
+    ["15 million actions", `{"kind":"NodeReport","node":"n","planDigest":"","actions":[${"{},".repeat(MANY)}{}]}`],
+    ["15 million nested arrays", "[".repeat(MANY)],
+  ])("a plan of %s is refused before it fills the memory", async (_what, plan) => {
+    const file = join(directory(), "plan.json");
+    writeFileSync(file, plan);
+    const { where } = await simulatedNode();
+
+    const { stdout, stderr, peakKb } = await peakOf(["heal", "--yes", "--no-kube", ...where, "--plan", file]);
+
+    expect([stdout, stderr]).toEqual(["", expect.stringContaining("is not a saved plan")]);
+    expect(peakKb).toBeLessThan(MAX_KB);
   });
 });

@@ -13,9 +13,14 @@ export interface Scanned {
 
 /** Scans, and samples the peak memory. */
 export async function scanPeak(root: string, flags: readonly string[]): Promise<Scanned> {
-  const child = spawn(UNGHOST, ["scan", "-o", "json", "--host-root", root, ...flags], {
+  const { stdout, peakKb } = await peakOf(["scan", "-o", "json", "--host-root", root, ...flags]);
+  return { report: JSON.parse(stdout) as NodeReport, peakKb };
+}
+
+export async function peakOf(args: readonly string[]) {
+  const child = spawn(UNGHOST, args, {
     env: { PATH: "/usr/bin:/bin" },
-    stdio: ["ignore", "pipe", "ignore"],
+    stdio: ["ignore", "pipe", "pipe"],
     timeout: GUARD_MS,
   });
   let peakKb = 0;
@@ -27,9 +32,9 @@ export async function scanPeak(root: string, flags: readonly string[]): Promise<
       // It has ended.
     }
   }, 5);
-  const out = await text(child.stdout);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   clearInterval(watch);
-  return { report: JSON.parse(out) as NodeReport, peakKb };
+  return { stdout, stderr, peakKb };
 }
 
 /** A kubeconfig for an API server without TLS; removed after the test. */
