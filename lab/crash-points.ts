@@ -29,7 +29,6 @@ export interface CrashPointsOptions {
   readonly every: number;
   /** After every nth checked point a node boots from the disk, and is healed. */
   readonly bootEvery: number;
-  readonly onPoint?: (point: number, failures: number) => void;
 }
 
 /** A file that unghost moves, or copies before it goes. Positions are those of the log of writes. */
@@ -113,7 +112,7 @@ async function tear(node: LabNode, pod: LabPod, index: number): Promise<readonly
 }
 
 async function checkEach(node: LabNode, work: Work, options: CrashPointsOptions): Promise<CrashPoints> {
-  const { fileSystem, every, onPoint } = options;
+  const { fileSystem, every } = options;
   const { ranges } = work;
   const end = Math.max(...ranges.map(({ to }) => to));
   const image = imageOf(node.dir);
@@ -140,7 +139,6 @@ async function checkEach(node: LabNode, work: Work, options: CrashPointsOptions)
         wrong.push(...(await nextBoot(copy, there, options)));
       }
       failures.push(...wrong.map((one) => `${fileSystem}, write ${points}: ${one}`));
-      onPoint?.(points, failures.length);
     }
   } finally {
     writes.close();
