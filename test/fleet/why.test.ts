@@ -388,6 +388,21 @@ describe("unghost fleet why", () => {
     });
   });
 
+  test("names what kubelet 1.37 reports about the sandbox when no event is left", async () => {
+    const message = "pod sandbox has no IP address";
+    const since = ago(650);
+    const condition = { type: "PodReadyToStartContainers", status: "False", reason: "PodSandboxNotReady", message };
+    const conditions = [{ ...condition, lastTransitionTime: since }];
+
+    expect(await why(cluster({ pod: pod({ status: { conditions } }) }))).toMatchObject({
+      exit: 2,
+      code: "unknown",
+      since,
+      what: `It has no usable sandbox (kubelet: ${message}), and no event shows why.`,
+      evidence: [{ source: "kubelet", fact: `PodReadyToStartContainers is False: ${message}` }],
+    });
+  });
+
   test.each([
     [{ standing: "healing" }, {}, "the agent is healing it now"],
     [{ standing: "observed" }, {}, "the agent only reports it: nothing changes without a repair"],

@@ -100,9 +100,19 @@ function starting({ now }: WhyFacts, { status, metadata }: Pod): Cause | undefin
 /** A start without any event should be over by then. */
 const LATE_MS = 60_000;
 
-function unknownCause({ namespace, name, problems }: WhyFacts, { spec }: Pod): Cause {
+function unknownCause({ namespace, name, problems }: WhyFacts, { spec, status }: Pod): Cause {
   const unread = problems.length === 0 ? "" : `; not read: ${problems.join("; ")}`;
-  return notOurs("unknown", `Nothing in the API shows why it does not start${unread}.`, {
+  const sandbox = conditionNamed(status?.conditions, "PodReadyToStartContainers");
+  // Kubelet has had a message there since 1.37.
+  const message = (sandbox?.status === "False" && sandbox.message) || undefined;
+  const what =
+    message === undefined
+      ? `Nothing in the API shows why it does not start${unread}.`
+      : `It has no usable sandbox (kubelet: ${shortest(message)}), and no event shows why${unread}.`;
+  return notOurs("unknown", what, {
+    since: message === undefined ? undefined : time(sandbox?.lastTransitionTime),
+    evidence:
+      message === undefined ? [] : [{ source: "kubelet", fact: `PodReadyToStartContainers is False: ${message}` }],
     next: RETRIED,
     remedy: `on ${spec.nodeName ?? "its node"}: unghost scan ${namespace}/${name}, and unghost explain --journal`,
   });
