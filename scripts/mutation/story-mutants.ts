@@ -738,9 +738,16 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     edits: [
       {
         file: "src/fleet/without-agents.ts",
-        from: "return nodes.filter(({ agent }) => WITHOUT.includes(agent));",
-        to: "return nodes.filter(() => false);",
+        from: "return WITHOUT.includes(agent);",
+        to: "return agent === undefined;",
       },
+    ],
+  },
+  {
+    story: "test/cluster/without-agents.test.ts",
+    broken: "a one-shot pod heals by no plan",
+    edits: [
+      { file: "src/fleet/one-shot/heal.ts", from: 'dryRun ? "--dry-run" : `--plan=${planDigest}`', to: '"--dry-run"' },
     ],
   },
   {

@@ -13,6 +13,8 @@ export interface NodeResult {
   /** The name of the last GhostHeal. */
   readonly request?: string;
   readonly answer?: HealAnswer;
+  /** Why a one-shot pod gave no answer; see docs/fleet.md. */
+  readonly code?: string;
   /** Why there is no answer, and what to do. */
   readonly message?: string;
   readonly next?: string;
@@ -41,13 +43,15 @@ export function unansweredResult(
   const waited = `${Math.round(reply.waitedMs / 1000)} s`;
   const standing = agent === "not-ready" ? "its agent is not ready" : "its agent may be older than this program";
   const message = `No agent has read the request within ${waited} (the node is ${nodeStatus}, ${standing}). It was withdrawn.`;
-  return { node: name, outcome: "no-answer", message, next: onTheNode(name) };
+  const next = `Add --without-agents to heal it by a privileged one-shot pod. ${onTheNode(name)}`;
+  return { node: name, outcome: "no-answer", message, next };
 }
 
-/** A node without an agent is not asked. */
-export function noAgentResult(name: string): NodeResult {
+/** A node without an agent that was chosen by a label: privileged pods are started on named nodes, or when asked for. */
+export function notNamed(name: string): NodeResult {
   const message = "No agent of unghost runs on this node.";
-  return { node: name, outcome: "no-answer", message, next: onTheNode(name) };
+  const next = `Name the node or add --without-agents to heal it by a privileged one-shot pod. ${onTheNode(name)}`;
+  return { node: name, outcome: "no-answer", message, next };
 }
 
 function onTheNode(name: string): string {

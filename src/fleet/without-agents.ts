@@ -1,5 +1,5 @@
 import type { AgentStanding, Fleet, FleetNode } from "./fleet-nodes.ts";
-import type { Failure } from "./one-shot/failure.ts";
+import { isFailure } from "./one-shot/failure.ts";
 import type { OneShot } from "./one-shot/job.ts";
 import { type OpenApi, type RunOptions, runOnce } from "./one-shot/run.ts";
 import { reportInLog, reportStatus } from "./one-shot/scan.ts";
@@ -19,14 +19,14 @@ const AT_ONCE = 10;
 
 const WITHOUT: readonly AgentStanding[] = ["none", "not-ready", "unreadable"];
 
-/** Nodes without a current report of an agent. */
-export function nodesWithoutAgent({ nodes }: Fleet): readonly FleetNode[] {
-  return nodes.filter(({ agent }) => WITHOUT.includes(agent));
+/** Has no current report of an agent. */
+export function isWithoutAgent({ agent }: FleetNode): boolean {
+  return WITHOUT.includes(agent);
 }
 
 /** Scans each node without a current report by a one-shot pod. */
 export async function scanWithoutAgents(open: OpenApi, fleet: Fleet, options: WithoutAgents): Promise<Fleet> {
-  const waiting = [...nodesWithoutAgent(fleet)];
+  const waiting = fleet.nodes.filter(isWithoutAgent);
   const scanned = new Map<string, FleetNode>();
   const work = async () => {
     for (let node = waiting.shift(); node !== undefined && !options.signal.aborted; node = waiting.shift()) {
@@ -46,8 +46,4 @@ async function scanNode(open: OpenApi, node: FleetNode, { place, ...options }: W
   if (isFailure(report)) return { ...node, oneShot: report };
   const status = reportStatus(report);
   return { ...node, verdict: status.verdict, report: status, oneShot: "scanned" };
-}
-
-export function isFailure(value: object): value is Failure {
-  return "code" in value && "message" in value;
 }

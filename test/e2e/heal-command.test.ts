@@ -69,6 +69,12 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
       3,
       expect.stringMatching(/^Nothing was changed: .*1 that it has and that cannot be healed now\. Make a new plan: /),
     ]);
+    const edited = "/var/tmp/edited.json";
+    writeFileSync(node.path(edited), saved.stdout.replaceAll("dead-1", "other"));
+    for (const plan of [edited, `sha256:${"0".repeat(64)}`]) {
+      const refused = await unghostIn(node, ["heal", "--plan", plan, "-n", "default", ...AT_ONCE]);
+      expect([refused.code, refused.stderr]).toEqual([3, expect.stringMatching(/^Nothing was changed: the node, or/)]);
+    }
     expect(await listedIds(node)).toHaveLength(2);
     const healed = await unghostIn(node, ["heal", "--plan", file, "-n", "default", ...AT_ONCE]);
     expect([healed.code, await listedIds(node)]).toEqual([0, []]);

@@ -144,7 +144,8 @@ describe("unghost fleet heal", () => {
 
     expect(new Set(specs().map(({ node }) => node))).toEqual(new Set(["n2"]));
     expect(stdout).toContain("No agent of unghost runs on this node.");
-    expect(stdout).toContain("run unghost heal");
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("run unghost heal");
+    expect(stdout).toContain("--without-agents");
     expect(code).toBe(2);
   });
 

@@ -14,14 +14,28 @@ export const JOBS_PATH = "/apis/batch/v1/namespaces/kube-system/jobs";
 export const IN_NAMESPACE = "/api/v1/namespaces/kube-system/pods";
 const POD = `${IN_NAMESPACE}/unghost-x-1`;
 
+type Statuses = readonly (object | undefined)[];
+
 /** A cluster with the node n1, which has no agent, and what becomes of a one-shot pod in it. */
 export interface OneShotCluster {
   readonly node?: object;
   /** The answer to the pod's dry run. */
   readonly dryRun?: Reply;
   /** The pod's status, one for each time it is read; the last one stays. Undefined: there is no pod. */
-  readonly statuses?: readonly (object | undefined)[];
-  readonly log?: string;
+  readonly statuses?: Statuses | ((pod: number) => Statuses);
+  /** Of its pod, or of one pod after the other. */
+  readonly log?: string | readonly string[];
+  /** Pods that somebody else labelled as ours. */
+  readonly others?: readonly object[];
+}
+
+const JOB_UID = "3f1c5b1e-0000-4000-8000-000000000001";
+
+/** The pod that the job controller makes of the Job's template. */
+export function podOf(job: unknown, status: object, name = "unghost-x-1") {
+  const { spec } = job as { readonly spec: { readonly template: { readonly spec: object } } };
+  const owner = { apiVersion: "batch/v1", kind: "Job", name: "unghost-x", uid: JOB_UID, controller: true };
+  return { metadata: { name, ownerReferences: [owner] }, spec: spec.template.spec, status };
 }
 
 export const RUNNING = { startTime: "2026-03-01T12:00:00Z", containerStatuses: [{ state: { running: {} } }] };
@@ -35,22 +49,28 @@ export const waiting = (reason: string, message = "") => ({
 });
 
 export async function oneShotCluster(cluster: OneShotCluster): Promise<FleetRig> {
-  const { statuses = [RUNNING, RUNNING, ended(0)], log = "", dryRun = { body: {} } } = cluster;
+  const { statuses = [RUNNING, RUNNING, ended(0)], log = "", dryRun = { body: {} }, others = [] } = cluster;
   let reads = 0;
+  const jobs: unknown[] = [];
   const answers = (asked: Asked): Reply => {
-    const { method, path, query } = asked;
+    const { method, path, query, body } = asked;
     const at = `${method} ${path}`;
     if (at === `GET ${NODES_PATH}`) return { body: nodesTable(["n1", "Ready"]) };
     if (at === `GET ${NODES_PATH}/n1`) return { body: cluster.node ?? nodeWith() };
     if (at === `GET ${PODS_PATH}`) return { body: agentsTable() };
     if (at === `GET ${REPORTS_PATH}`) return { body: reportsOf() };
     if (at === `POST ${IN_NAMESPACE}` && query.get("dryRun") === "All") return dryRun;
-    if (at === `POST ${JOBS_PATH}`) return { body: { metadata: { name: "unghost-x" } } };
-    if (at === `GET ${IN_NAMESPACE}`) {
-      const status = statuses[Math.min(reads++, statuses.length - 1)];
-      return { body: listOf(status === undefined ? [] : [{ metadata: { name: "unghost-x-1" }, status }]) };
+    if (at === `POST ${JOBS_PATH}`) {
+      jobs.push(body);
+      reads = 0;
+      return { body: { metadata: { name: "unghost-x", uid: JOB_UID } } };
     }
-    if (at === `GET ${POD}/log`) return { body: log };
+    if (at === `GET ${IN_NAMESPACE}`) {
+      const ofPod = typeof statuses === "function" ? statuses(jobs.length) : statuses;
+      const status = ofPod[Math.min(reads++, ofPod.length - 1)];
+      return { body: listOf([...others, ...(status === undefined ? [] : [podOf(jobs.at(-1), status)])]) };
+    }
+    if (at === `GET ${POD}/log`) return { body: typeof log === "string" ? log : log[jobs.length - 1] };
     if (method === "DELETE") return { body: {} };
     return statusOf(404, `${path} not found`);
   };

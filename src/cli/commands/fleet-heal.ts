@@ -3,13 +3,15 @@ import { type Fleet, type FleetNode, readFleet } from "../../fleet/fleet-nodes.t
 import {
   healExitCode,
   type NodeResult,
-  noAgentResult,
+  notNamed,
   printableHeal,
   resultLines,
   unansweredResult,
 } from "../../fleet/heal-report.ts";
+import { podHealer } from "../../fleet/one-shot/heal.ts";
 import { type FleetOutput, formatOutput } from "../../fleet/output.ts";
 import { worstFirst } from "../../fleet/scan-report.ts";
+import { isWithoutAgent, type OneShotPlace } from "../../fleet/without-agents.ts";
 import { printable } from "../../host/text.ts";
 import { KubeError, orKubeError } from "../../kube/errors.ts";
 import type { HealAnswer } from "../../kube/ghost-heal.ts";
@@ -22,7 +24,9 @@ import { interruptible } from "./fleet-stop.ts";
 export interface FleetHealOrder {
   readonly names: readonly string[];
   readonly selector: string | undefined;
-  readonly selection: Pick<HealRequest, "targets" | "namespaces">;
+  readonly selection: Pick<HealRequest, "targets" | "namespaces" | "allow">;
+  /** Where pods run on nodes without an agent; `always`: on nodes whose agent is not ready, and on those that a label chose, too. */
+  readonly oneShot: { readonly place: OneShotPlace; readonly always: boolean };
   readonly dryRun: boolean;
   readonly yes: boolean;
   readonly output: FleetOutput;
@@ -31,7 +35,7 @@ export interface FleetHealOrder {
 
 /** Asks one node after the other: shows its plan, asks on a terminal, lets its agent heal, prints its answer. */
 export async function healFleet(
-  { api, access, requestMs }: InCluster,
+  { api, access, requestMs, open }: InCluster,
   order: FleetHealOrder,
   io: Io,
 ): Promise<ExitCode> {
@@ -53,7 +57,7 @@ export async function healFleet(
       const show = (lines: readonly string[]) => {
         if (isTable) io.stdout(lines.map((line) => `${line.trimEnd()}\n`).join(""));
       };
-      const result = await healNode(node, order, { asking, show, io });
+      const result = await healNode(node, order, { asking, open, show, io });
       results.push(result);
       show(resultLines(result, io.columns));
       if (stop.signal.aborted || endsAll(result)) break;
@@ -81,24 +85,23 @@ function endsAll({ answer }: NodeResult): boolean {
 
 interface Surroundings {
   readonly asking: Asking;
+  readonly open: InCluster["open"];
   readonly show: (lines: readonly string[]) => void;
   readonly io: Io;
 }
 
+/** Asks one node, by its agent or by a pod: for its plan, then to heal by the plan that was shown. */
+type Ask = (request: Pick<HealRequest, "dryRun" | "planDigest">) => Promise<NodeResult>;
+
 async function healNode(
   node: FleetNode,
-  { selection, dryRun, yes }: FleetHealOrder,
-  { asking, show, io }: Surroundings,
+  order: FleetHealOrder,
+  { show, io, ...surroundings }: Surroundings,
 ): Promise<NodeResult> {
+  const { dryRun, yes } = order;
   const { name } = node;
-  if (node.agent === "none") return noAgentResult(name);
-  const { columns } = io;
-  const ask = async (request: Pick<HealRequest, "dryRun" | "planDigest">): Promise<NodeResult> => {
-    const reply = await orKubeError(askNode(name, { ...selection, ...request, columns: widthFor(columns) }, asking));
-    if (reply instanceof KubeError) return { node: name, outcome: "no-answer", message: sentence(reply.message) };
-    if (reply.kind !== "answered") return unansweredResult(node, reply);
-    return { node: name, outcome: reply.answer.outcome, request: reply.request, answer: reply.answer };
-  };
+  const ask = askerFor(node, order, { show, io, ...surroundings });
+  if (ask === undefined) return notNamed(name);
   const planned = await ask({ dryRun: true, planDigest: undefined });
   if (planned.outcome !== "planned") return planned;
   show(planLines(planned.answer));
@@ -116,6 +119,38 @@ async function healNode(
     if (confirmed === "no") return { node: name, outcome: "declined" };
   }
   return await ask({ dryRun: false, planDigest });
+}
+
+function askerFor(node: FleetNode, order: FleetHealOrder, { asking, open, io }: Surroundings): Ask | undefined {
+  const { name } = node;
+  const { selection, oneShot, names } = order;
+  if (!(oneShot.always ? isWithoutAgent(node) : node.agent === "none"))
+    return (request) => askAgent(node, { ...selection, ...request, columns: widthFor(io.columns) }, asking);
+  if (!oneShot.always && !names.includes(name)) return undefined;
+  const line = (text: string) => io.stderr(`${name}: ${text}\n`);
+  const heal = podHealer({
+    open,
+    node: name,
+    place: oneShot.place,
+    selection,
+    columns: io.columns,
+    signal: asking.stop,
+    warn: (message) => io.stderr(`unghost: ${message}\n`),
+    line,
+  });
+  return (request) => {
+    const what = request.dryRun ? "making the plan" : "healing";
+    line(`${what} by a privileged pod in ${oneShot.place.namespace}, removed afterwards`);
+    return heal(request);
+  };
+}
+
+async function askAgent(node: FleetNode, request: HealRequest, asking: Asking): Promise<NodeResult> {
+  const { name } = node;
+  const reply = await orKubeError(askNode(name, request, asking));
+  if (reply instanceof KubeError) return { node: name, outcome: "no-answer", message: sentence(reply.message) };
+  if (reply.kind !== "answered") return unansweredResult(node, reply);
+  return { node: name, outcome: reply.answer.outcome, request: reply.request, answer: reply.answer };
 }
 
 /** The agent may be of another version, or not what it should be: its text is no terminal sequence. */

@@ -1,7 +1,7 @@
 import type { Fleet } from "../../fleet/fleet-nodes.ts";
 import type { OpenApi } from "../../fleet/one-shot/run.ts";
 import { nodeList } from "../../fleet/scan-report.ts";
-import { nodesWithoutAgent, type OneShotPlace, scanWithoutAgents } from "../../fleet/without-agents.ts";
+import { isWithoutAgent, type OneShotPlace, scanWithoutAgents } from "../../fleet/without-agents.ts";
 import { shellWord } from "../../host/text.ts";
 import { count } from "../../report/words.ts";
 import type { Io } from "../io.ts";
@@ -12,6 +12,7 @@ export interface OneShotFlags {
   readonly withoutAgents?: boolean;
   readonly image?: string;
   readonly namespace?: string;
+  readonly oneShotNamespace?: string;
 }
 
 /** The only one that clusters with PodSecurity exempt by default. */
@@ -19,13 +20,13 @@ const NAMESPACE = "kube-system";
 /** A privileged pod on more nodes than this is asked for in parts. */
 const MOST_NODES = 100;
 
-export function oneShotPlace({ image = IMAGE, namespace = NAMESPACE }: OneShotFlags): OneShotPlace {
-  return { image, namespace };
+export function oneShotPlace({ image = IMAGE, oneShotNamespace = NAMESPACE }: OneShotFlags): OneShotPlace {
+  return { image, namespace: oneShotNamespace };
 }
 
 /** Scans nodes without an agent by one-shot pods where that was asked for, and otherwise prints how to. */
 export async function completeFleet(fleet: Fleet, flags: OneShotFlags, open: OpenApi, io: Io): Promise<Fleet> {
-  const names = nodesWithoutAgent(fleet).map(({ name }) => name);
+  const names = fleet.nodes.filter(isWithoutAgent).map(({ name }) => name);
   if (names.length === 0) return fleet;
   if (!flags.withoutAgents) {
     const which = names.length <= MOST_NODES ? names.map(shellWord).join(" ") : "-l LABELS";
@@ -38,7 +39,7 @@ export async function completeFleet(fleet: Fleet, flags: OneShotFlags, open: Ope
       `--without-agents would start a privileged pod on ${names.length} nodes: name ${MOST_NODES} at most, or choose them with -l`,
     );
   }
-  const place = oneShotPlace(flags);
+  const place = oneShotPlace({ ...flags, oneShotNamespace: flags.oneShotNamespace ?? flags.namespace });
   const warn = (message: string) => io.stderr(`unghost: ${message}\n`);
   const scanned = await withInterrupt((signal) => {
     const started = (node: string) =>

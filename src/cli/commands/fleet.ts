@@ -15,13 +15,15 @@ const fleetFlags = {
   asGroup: list("Groups to impersonate", "GROUP"),
   requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
   namespace: text(
-    "With why: namespace of the pod (default: that of the context); with heal: only its pods; of one-shot pods",
+    "With why: namespace of the pod (default: that of the context); with heal: only its pods; with scan: as --one-shot-namespace",
     "NAMESPACE",
   ),
   selector: text("With scan and heal: only nodes with these labels", "LABELS"),
-  withoutAgents: onOff("With scan: scan nodes without an agent by a privileged one-shot pod"),
+  withoutAgents: onOff("With scan and heal: also nodes without a ready agent, by a privileged one-shot pod"),
   image: text("Image of one-shot pods (default: that of this release)", "IMAGE"),
+  oneShotNamespace: text("Namespace of one-shot pods (default kube-system)", "NAMESPACE"),
   target: list("With heal: only these: NAMESPACE/POD, sandbox id or finding id (default: all)", "TARGET"),
+  allow: list("With heal: also these manual classes, some of which end processes", "CLASS"),
   dryRun: onOff("With heal: show the plans and change nothing"),
   yes: onOff("With heal: do not ask for confirmation"),
   output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
@@ -101,9 +103,19 @@ async function runWhy(flags: FleetFlags, [target, ...others]: readonly string[],
 
 async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
   const { healFleet } = await import("./fleet-heal.ts");
+  const { oneShotPlace } = await import("./fleet-without-agents.ts");
+  const { classIds } = await import("../targets.ts");
   const { selector, target: targets = [], namespace, dryRun = false, yes = false, noHeaders = false } = flags;
-  const selection = { targets, namespaces: namespace === undefined ? [] : [namespace] };
-  const order = { names, selector, selection, dryRun, yes, noHeaders, output: await outputOf(flags) };
+  const unusable = targets.find((target) => target.startsWith("-"));
+  if (unusable !== undefined) throw new SettingsError(`--target: "${unusable}" is no pod, sandbox or finding`);
+  const allow = await classIds(flags.allow ?? []);
+  const selection = {
+    targets,
+    namespaces: namespace === undefined ? [] : [namespace],
+    allow: allow.length === 0 ? undefined : allow,
+  };
+  const oneShot = { place: oneShotPlace(flags), always: flags.withoutAgents ?? false };
+  const order = { names, selector, selection, oneShot, dryRun, yes, noHeaders, output: await outputOf(flags) };
   return await inCluster(flags, io, (cluster) => healFleet(cluster, order, io));
 }
 

@@ -16,6 +16,7 @@ import { buildReport, healingReport, problemsIn } from "../../report/build.ts";
 import { formatDocument } from "../../report/output.ts";
 import { type PlanOptions, planReport, planSubject, renderPlan } from "../../report/plan.ts";
 import { progress } from "../../report/progress.ts";
+import { NEW_PLAN } from "../../report/shown-plan.ts";
 import { renderNames, renderSummary, selectedWords } from "../../report/table.ts";
 import { type CommandLine, inLines } from "../../report/words.ts";
 import { commandLine } from "../command-line.ts";
@@ -40,7 +41,10 @@ const healFlags = {
   noKick: onOff("Do not restart pods that crash-looped because of what was healed"),
   allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
   allow: list("Also heal these manual classes, some of which end processes", "CLASS"),
-  plan: text("Heal exactly this plan, saved by --dry-run -o json, without a question; refused if it changed", "FILE"),
+  plan: text(
+    "Heal exactly this plan, saved by --dry-run -o json, or with this digest, without a question; refused if it changed",
+    "FILE",
+  ),
 };
 
 export const healCommand = defineCommand({
@@ -108,9 +112,9 @@ async function runHeal(asked: FlagValues<typeof healFlags>, io: Io, ...targets: 
     return exitOf(diagnosis);
   }
   if (saved !== undefined) {
-    const changed = changeSince(saved, plan);
+    const changed = changeSince(saved, shown);
     if (changed !== undefined) {
-      io.stderr(`Nothing was changed: ${changed} Make a new plan: ${command("heal", "--dry-run", "-o", "json")}\n`);
+      io.stderr(`Nothing was changed: ${changed} ${NEW_PLAN} ${command("heal", "--dry-run", "-o", "json")}\n`);
       return ExitCode.refused;
     }
   } else if (flags.yes !== true) {

@@ -24,6 +24,15 @@ export interface Failure {
   readonly next: string;
 }
 
+export function isFailure(value: object): value is Failure {
+  return "code" in value && "message" in value;
+}
+
+/** With heal, -n chooses the pods that are healed. */
+function namespaceFlag({ args }: OneShot): string {
+  return args[0] === "scan" ? "-n" : "--one-shot-namespace";
+}
+
 /** The API server's refusal of the pod. */
 export function refusedBecause(error: KubeError, shot: OneShot, target: Target): Failure {
   const { namespace } = shot;
@@ -32,7 +41,7 @@ export function refusedBecause(error: KubeError, shot: OneShot, target: Target):
     return {
       code: "pod-security",
       message: `the namespace ${namespace} enforces the PodSecurity level "${level}", which refuses privileged pods`,
-      next: "name a namespace that allows them with -n (most clusters exempt kube-system), or label one pod-security.kubernetes.io/enforce=privileged",
+      next: `name a namespace that allows them with ${namespaceFlag(shot)} (most clusters exempt kube-system), or label one pod-security.kubernetes.io/enforce=privileged`,
     };
   }
   const verb = /cannot (\w+) resource "([^"]+)"/.exec(error.message);
@@ -44,7 +53,11 @@ export function refusedBecause(error: KubeError, shot: OneShot, target: Target):
     };
   }
   if (error.kind === "not-found") {
-    return { code: "refused", message: `there is no namespace ${namespace}`, next: "name one that exists with -n" };
+    return {
+      code: "refused",
+      message: `there is no namespace ${namespace}`,
+      next: `name one that exists with ${namespaceFlag(shot)}`,
+    };
   }
   const code = error.kind === "forbidden" || error.kind === "unreadable" ? "refused" : "api";
   return { code, message: printable(error.message), next: otherWay(shot, target) };
@@ -58,6 +71,7 @@ export function kubeletDown(shot: OneShot, target: Target, seen: string): Failur
   };
 }
 
+const OF_THE_POD = /^(?:-o|--dry-run|--plan=.*)$/;
 const TALOS = /^Talos \(v(\d+)\.(\d+)/;
 
 /**
@@ -69,8 +83,8 @@ export function otherWay(
   { name, address, osImage }: Target,
   { kubelet = true } = {},
 ): string {
-  // What answers to a program, or names a file of the pod, is for the one-shot pod only.
-  const words = args.filter((word) => word !== "-o" && word !== "json" && !word.startsWith("--plan"));
+  // What answers to a program, or was consented to here, is for the one-shot pod only: on the node, heal asks again.
+  const words = args.filter((word, at) => !OF_THE_POD.test(word) && args[at - 1] !== "-o").map(shellWord);
   const talos = TALOS.exec(osImage);
   if (talos !== null && (Number(talos[1]) > 1 || Number(talos[2]) >= 13)) {
     return `talosctl -n ${shellWord(address)} debug unghost.tar --args ${[...words, "--host-root", "/host"].join(",")}`;

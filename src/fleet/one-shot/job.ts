@@ -6,12 +6,8 @@ export interface OneShot {
   /** Of `unghost`. */
   readonly args: readonly string[];
   readonly deadlineSeconds: number;
-  /** For `heal --plan`: in the pod a file below PLAN_DIR. */
-  readonly plan?: string;
 }
 
-const PLAN_DIR = "/etc/unghost-plan";
-const PLAN_ANNOTATION = "unghost.dev/plan";
 /** Of a container that has ended: enough to read its log, and removed also if unghost was killed. */
 const KEPT_SECONDS = 60;
 const GRACE_SECONDS = 30;
@@ -35,29 +31,24 @@ export function oneShotJob(shot: OneShot) {
       backoffLimit: 0,
       activeDeadlineSeconds: shot.deadlineSeconds,
       ttlSecondsAfterFinished: KEPT_SECONDS,
-      template: { metadata: podMetadata(shot), spec: podSpec(shot) },
+      template: { metadata: { labels: LABELS }, spec: podSpec(shot) },
     },
   };
 }
 
 /** The pod that such a Job creates, for a dry run: the server refuses the pod, and not the Job. */
 export function oneShotPod(shot: OneShot) {
-  const metadata = { ...podMetadata(shot), generateName: "unghost-", namespace: shot.namespace };
+  const metadata = { labels: LABELS, generateName: "unghost-", namespace: shot.namespace };
   return { apiVersion: "v1", kind: "Pod", metadata, spec: podSpec(shot) };
 }
 
-function podMetadata({ plan }: OneShot) {
-  return { labels: LABELS, annotations: plan === undefined ? {} : { [PLAN_ANNOTATION]: plan } };
+export function oneShotArgs({ args }: OneShot): readonly string[] {
+  return [...args, "--host-root=/host"];
 }
 
 /** Like `kubectl debug node --profile=sysadmin`. It needs neither a network plugin, a volume driver nor the scheduler. */
-function podSpec({ node, image, args, plan, deadlineSeconds }: OneShot) {
-  const planVolume = {
-    name: "plan",
-    downwardAPI: {
-      items: [{ path: "plan.json", fieldRef: { fieldPath: `metadata.annotations['${PLAN_ANNOTATION}']` } }],
-    },
-  };
+function podSpec(shot: OneShot) {
+  const { node, image, deadlineSeconds } = shot;
   return {
     nodeName: node,
     hostNetwork: true,
@@ -75,15 +66,12 @@ function podSpec({ node, image, args, plan, deadlineSeconds }: OneShot) {
         name: "unghost",
         image,
         imagePullPolicy: "IfNotPresent",
-        args: [...args, "--host-root=/host"],
+        args: oneShotArgs(shot),
         env: [{ name: "NODE_NAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }],
         securityContext: { privileged: true, runAsUser: 0, runAsGroup: 0, readOnlyRootFilesystem: true },
-        volumeMounts: [
-          { name: "host", mountPath: "/host", mountPropagation: "HostToContainer" },
-          ...(plan === undefined ? [] : [{ name: "plan", mountPath: PLAN_DIR, readOnly: true }]),
-        ],
+        volumeMounts: [{ name: "host", mountPath: "/host", mountPropagation: "HostToContainer" }],
       },
     ],
-    volumes: [{ name: "host", hostPath: { path: "/" } }, ...(plan === undefined ? [] : [planVolume])],
+    volumes: [{ name: "host", hostPath: { path: "/" } }],
   };
 }

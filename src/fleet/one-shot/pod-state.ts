@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { printable } from "../../host/text.ts";
 import { type Failure, otherWay } from "./failure.ts";
-import type { OneShot } from "./job.ts";
+import { type OneShot, oneShotArgs } from "./job.ts";
 import type { Target } from "./target.ts";
 
 const ContainerState = v.object({
@@ -11,7 +11,22 @@ const ContainerState = v.object({
 });
 
 export const PodSchema = v.object({
-  metadata: v.object({ name: v.string() }),
+  metadata: v.object({
+    name: v.string(),
+    ownerReferences: v.optional(v.array(v.object({ uid: v.string(), controller: v.optional(v.boolean(), false) })), []),
+  }),
+  spec: v.optional(
+    v.object({
+      nodeName: v.optional(v.string()),
+      hostPID: v.optional(v.boolean()),
+      containers: v.array(
+        v.object({
+          args: v.optional(v.array(v.string()), []),
+          securityContext: v.nullish(v.object({ privileged: v.optional(v.boolean()) })),
+        }),
+      ),
+    }),
+  ),
   status: v.optional(
     v.object({
       phase: v.optional(v.string()),
@@ -24,6 +39,23 @@ export const PodSchema = v.object({
   ),
 });
 export type Pod = v.InferOutput<typeof PodSchema>;
+
+/**
+ * The pod that the Job made of what it was given, on this node. Who may create another such pod is root there without
+ * our help: it is privileged, too.
+ */
+export function isOurs({ metadata, spec }: Pod, jobUid: string | undefined, shot: OneShot): boolean {
+  // Every API server gives its objects a uid.
+  if (jobUid === undefined) return true;
+  const [container] = spec?.containers ?? [];
+  return (
+    metadata.ownerReferences.some(({ uid, controller }) => controller && uid === jobUid) &&
+    spec?.nodeName === shot.node &&
+    spec.hostPID === true &&
+    container?.securityContext?.privileged === true &&
+    container.args.join("\n") === oneShotArgs(shot).join("\n")
+  );
+}
 
 export type PodState =
   | { readonly kind: "unseen" | "starting"; readonly detail: string }

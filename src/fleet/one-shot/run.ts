@@ -1,3 +1,4 @@
+import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { byteCollector } from "../../host/bytes.ts";
@@ -5,7 +6,7 @@ import { type Api, getObject } from "../../kube/api.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/errors.ts";
 import { type Failure, kubeletDown, otherWay, refusedBecause } from "./failure.ts";
 import { lifetimeOf, type OneShot, oneShotJob, oneShotPod } from "./job.ts";
-import { deadlineExceeded, oneShotState, PodSchema, type PodState } from "./pod-state.ts";
+import { deadlineExceeded, isOurs, oneShotState, PodSchema, type PodState } from "./pod-state.ts";
 import { readTarget, type Target } from "./target.ts";
 
 /** A client with a timeout for all its requests. */
@@ -31,6 +32,8 @@ export interface RunOptions {
   /** Ctrl-C. */
   readonly signal: AbortSignal;
   readonly warn: (message: string) => void;
+  /** Each line of its log as it comes; anybody with access to the node may have written it. */
+  readonly line?: (text: string) => void;
 }
 
 /** Runs unghost once on a node in a privileged pod, which is removed in any case. */
@@ -61,7 +64,7 @@ interface Order extends RunOptions {
   readonly target: Target;
 }
 
-const NamedSchema = v.object({ metadata: v.object({ name: v.string() }) });
+const JobSchema = v.object({ metadata: v.object({ name: v.string(), uid: v.optional(v.string()) }) });
 
 async function runOn(api: Api, open: OpenApi, order: Order): Promise<Result> {
   const { shot, target } = order;
@@ -71,8 +74,10 @@ async function runOn(api: Api, open: OpenApi, order: Order): Promise<Result> {
   if (allowed instanceof KubeError) return { ok: false, failure: refusedBecause(allowed, shot, target) };
   const created = await orKubeError(api.create(jobs, oneShotJob(shot)));
   if (created instanceof KubeError) return { ok: false, failure: refusedBecause(created, shot, target) };
-  const { metadata } = v.parse(NamedSchema, created);
-  const pods: Pods = { path: base, job: metadata.name };
+  const parsed = v.safeParse(JobSchema, created);
+  if (!parsed.success) throw new KubeError("unreadable", "the API server's answer is no Job");
+  const { metadata } = parsed.output;
+  const pods: Pods = { path: base, job: metadata, shot };
   let state: PodState = { kind: "unseen", detail: "" };
   try {
     state = await untilStarted(api, pods, order);
@@ -91,15 +96,17 @@ async function runOn(api: Api, open: OpenApi, order: Order): Promise<Result> {
 
 interface Pods {
   readonly path: string;
-  readonly job: string;
+  readonly job: v.InferOutput<typeof JobSchema>["metadata"];
+  readonly shot: OneShot;
 }
 
 const PodListSchema = v.object({ items: v.nullable(v.array(PodSchema)) });
 
-async function podOf(api: Api, { path, job }: Pods) {
-  const query = `?${new URLSearchParams({ labelSelector: `job-name=${job}` }).toString()}`;
+/** Anybody who may create pods in the namespace may label one like that. */
+async function podOf(api: Api, { path, job, shot }: Pods) {
+  const query = `?${new URLSearchParams({ labelSelector: `job-name=${job.name}` }).toString()}`;
   const { items } = await getObject(api, path, PodListSchema, "list of pods", query);
-  return items?.[0];
+  return items?.find((pod) => isOurs(pod, job.uid, shot));
 }
 
 /** `failed`, `running` or `ended`. */
@@ -113,7 +120,7 @@ async function untilStarted(api: Api, pods: Pods, { shot, target, signal }: Orde
     const waitedMs = performance.now() - startedAt;
     if (state.kind === "unseen" && waitedMs > UNSEEN_MS) {
       if (pod !== undefined)
-        return { kind: "failed", failure: kubeletDown(shot, target, "it does not take the pod of this scan") };
+        return { kind: "failed", failure: kubeletDown(shot, target, "it does not take the one-shot pod") };
       return { kind: "failed", failure: noPod(shot, target) };
     }
     if (waitedMs > START_MS) return { kind: "failed", failure: notStarted(shot, target, state.detail) };
@@ -148,13 +155,13 @@ async function readToItsEnd(api: Api, pods: Pods, order: Order): Promise<Result>
   const pod = await podOf(api, pods);
   if (pod === undefined) return { ok: false, failure: gone(shot, target) };
   const path = `${pods.path}/${encodeURIComponent(pod.metadata.name)}/log?container=unghost`;
-  const log = await orKubeError(logOf(api, `${path}&follow=true`, signal));
+  const log = await orKubeError(logOf(api, `${path}&follow=true`, { signal, line: order.line }));
   const state = await untilEnded(api, pods, order);
   if (signal.aborted) return { ok: false, failure: INTERRUPTED };
   if (state.kind === "failed") return { ok: false, failure: state.failure };
   if (state.kind !== "ended") return { ok: false, failure: deadlineExceeded(shot, target) };
   // A log that broke off, for example with a restart of kubelet, is complete now.
-  const complete = log instanceof KubeError ? await logOf(api, path, signal) : log;
+  const complete = log instanceof KubeError ? await logOf(api, path, { signal }) : log;
   return { ok: true, value: { code: state.code, log: complete } };
 }
 
@@ -162,12 +169,18 @@ function gone(shot: OneShot, target: Target): Failure {
   return { code: "no-report", message: "its pod was deleted before it ended", next: otherWay(shot, target) };
 }
 
-async function logOf(api: Api, path: string, signal: AbortSignal): Promise<string> {
+async function logOf(api: Api, path: string, { signal, line }: Pick<RunOptions, "signal" | "line">): Promise<string> {
   const text = byteCollector();
+  const decoder = new StringDecoder("utf8");
+  let rest = "";
   for await (const chunk of api.stream(path, signal)) {
     text.add(chunk);
     if (text.size() > MOST_LOG_BYTES)
       throw new KubeError("unreadable", `the log of the one-shot pod is longer than ${MOST_LOG_BYTES} bytes`);
+    if (line === undefined) continue;
+    const lines = (rest + decoder.write(chunk)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const one of lines) line(one);
   }
   return text.take().toString("utf8");
 }
