@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
 import { makeAuthority } from "../../lab/stub-api/certificates.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -134,6 +134,7 @@ describe.skipIf(!IS_ROOT)("a configuration file (needs root, to give it away)", 
 describe("a kubeconfig without a CA", () => {
   const dir = tempDir();
   const authority = makeAuthority(dir.path, "enemy");
+  afterAll(() => dir.remove());
 
   /** An API server with a certificate that only the caller's environment makes trusted. */
   async function enemy(): Promise<{ readonly kubeconfig: string; readonly tokens: readonly string[] }> {

@@ -1,5 +1,5 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { existsSync, firstMountOn, lstatSync, refuseBelow } from "../../src/host/guarded-fs.ts";
 import { resolveOnHost } from "../../src/host/paths.ts";
 import { listDirectory, readRegularFile, readTail } from "../../src/host/safe-fs.ts";
@@ -7,6 +7,7 @@ import { provePath } from "../../src/host/trusted-path.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const dir = tempDir();
+afterAll(() => dir.remove());
 const HUNG = dir.join("kubelet/pods");
 mkdirSync(HUNG, { recursive: true });
 writeFileSync(`${HUNG}/file`, "text");

@@ -25,7 +25,10 @@ writeFileSync(`${MOUNT}/large`, LARGE);
 symlinkSync("small", `${MOUNT}/link`);
 for (let index = 0; index < 1500; index += 1) writeFileSync(`${MOUNT}/many/${index}`, "");
 afterEach(() => refuseBelow([]));
-afterAll(closeMountReader);
+afterAll(() => {
+  closeMountReader();
+  dir.remove();
+});
 
 /** The same, read here and through the child. */
 function bothWays<T>(read: () => T): readonly [T, T] {
