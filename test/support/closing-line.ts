@@ -1,12 +1,13 @@
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { cannotRunHere } from "./lab-tools.ts";
 
-/** Of each failure: its title and message with the last lines of a log. */
+/** For the last lines of a log that a message ends with. */
 const MESSAGE_CHARACTERS = 4000;
 
 /**
- * Ends every run with one plain line for users and programs, after what failed: often nothing but the end of a log is
- * kept. An end-to-end test that is skipped on a machine that can run it counts as failed, because it would go unnoticed.
+ * Ends every run with one plain line for users and programs, after the tests that failed, in the first try or in all:
+ * often only the end of a log is kept. An end-to-end test that is skipped on a machine that can run it counts as failed,
+ * because it would go unnoticed.
  */
 export default class ClosingLine implements Reporter {
   #isWholeRun = true;
@@ -19,14 +20,19 @@ export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], outside: readonly unknown[]): void {
     const tally = { passed: 0, failed: outside.length, skipped: 0 };
     const unexcused: TestCase[] = [];
-    const failed: string[] = [];
+    const notable: string[] = [];
     for (const module of modules) {
       if (module.state() === "failed" && module.errors().length > 0) tally.failed += 1;
       for (const test of module.children.allTests()) {
         const { state, errors } = test.result();
         if (state === "pending") continue;
         tally[state] += 1;
-        if (state === "failed") failed.push(`${titleOf(test)}: ${errors.map(({ message }) => message).join("; ")}`);
+        const told = `${titleOf(test)}: ${errors?.map(({ message }) => message).join("; ")}`.slice(
+          0,
+          MESSAGE_CHARACTERS,
+        );
+        if (state === "failed") notable.push(`Failed: ${told}`);
+        else if (test.diagnostic()?.flaky === true) notable.push(`Passed at the second try only: ${told}`);
         if (state === "skipped" && this.#isWholeRun && isUnexcused(test.project.name)) unexcused.push(test);
       }
     }
@@ -37,7 +43,7 @@ export default class ClosingLine implements Reporter {
       const names = unexcused.map((test) => `  ${titleOf(test)}\n`);
       process.stdout.write(`Skipped, though this machine can run end-to-end tests:\n${names.join("")}`);
     }
-    for (const one of failed) process.stdout.write(`Failed: ${one.slice(0, MESSAGE_CHARACTERS)}\n`);
+    for (const line of notable) process.stdout.write(`${line}\n`);
     const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
     process.stdout.write(`${tally.passed} passed, ${tally.failed} failed${skipped}\n`);
   }
