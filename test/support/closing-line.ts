@@ -27,12 +27,12 @@ export default class ClosingLine implements Reporter {
         const { state, errors } = test.result();
         if (state === "pending") continue;
         tally[state] += 1;
-        const told = `${titleOf(test)}: ${errors?.map(({ message }) => message).join("; ")}`.slice(
+        const reported = `${titleOf(test)}: ${errors?.map(({ message }) => message).join("; ")}`.slice(
           0,
           MESSAGE_CHARACTERS,
         );
-        if (state === "failed") notable.push(`Failed: ${told}`);
-        else if (test.diagnostic()?.flaky === true) notable.push(`Passed at the second try only: ${told}`);
+        if (state === "failed") notable.push(`Failed: ${reported}`);
+        else if (test.diagnostic()?.flaky === true) notable.push(`Passed at the second try only: ${reported}`);
         if (state === "skipped" && this.#isWholeRun && isUnexcused(test.project.name)) unexcused.push(test);
       }
     }
