@@ -9,7 +9,7 @@ import { join } from "node:path";
  * file is a disk whose every state between two writes can be had again. In Python, for it has to be there on every
  * machine. It ends when its mount is gone.
  */
-const RECORDER = `
+export const RECORDER = `
 import ctypes, os, struct, sys
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC = 1, 2, 3, 4, 14, 15, 16, 17, 18, 20
 FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, BATCH_FORGET = 25, 26, 27, 28, 29, 42

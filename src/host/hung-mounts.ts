@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { CONTAINERD_ROOTS, KUBELET_KUBECONFIGS, placesAt, SOCKETS } from "./distributions.ts";
 import { firstMountOn, lateMount, readThroughChild, refuseAlso, refuseBelow } from "./guarded-fs.ts";
 import { hostPath } from "./paths.ts";
@@ -49,15 +50,16 @@ let unreliable: readonly HungMount[] = [];
 
 /**
  * Finds the mounts on which the scan would hang, and lets everything below them fail from now on; what is below the others
- * that may stop answering is read by a child. A node without a network file system or FUSE needs nothing but its list of
- * mounts.
+ * that may stop answering is read by a child. A node without a network file system, FUSE or a stalled disk needs nothing
+ * but its list of mounts and the counters of their disks.
  */
 export async function refuseHungMounts(
   root: string,
   dirs: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly HungMount[]> {
-  const candidates = currentMounts();
+  const mounts = mountsNow();
+  const candidates = [...mounts.filter(isRemote), ...(await onStalledDisks(mounts, signal))];
   unreliable = candidates;
   if (candidates.length === 0) {
     refuseBelow([]);
@@ -94,12 +96,46 @@ let notedAtMs = Number.NEGATIVE_INFINITY;
 /** For what watches and syncs directories beside the scans: keeps away from mounts that may stop answering. */
 export function keepAwayFromMounts(): void {
   if (performance.now() - notedAtMs < NOTED_FOR_MS) return;
-  refuseAlso(currentMounts().flatMap(({ point }) => (WHOLE.has(point) ? [] : [point])));
+  const remote = mountsNow().filter(isRemote);
+  refuseAlso(remote.flatMap(({ point }) => (WHOLE.has(point) ? [] : [point])));
 }
 
-function currentMounts(): readonly HungMount[] {
+function mountsNow(): readonly Mount[] {
   notedAtMs = performance.now();
   return mountsIn(procText("/proc/self/mountinfo", MAX_BYTES));
+}
+
+function isRemote({ type, point }: Mount): boolean {
+  return !LOCAL.test(type) && !point.startsWith("/proc/sys/");
+}
+
+/** A busy disk ends a request within milliseconds. */
+const STALL_MS = 100;
+const STALL_POLL_MS = 5;
+
+/** Mounts of disks that have requests and end none of them: a process that reads what is not in memory waits with them. */
+async function onStalledDisks(mounts: readonly Mount[], signal: AbortSignal): Promise<readonly Mount[]> {
+  const before = new Map(
+    mounts.flatMap(({ type, point, device }) =>
+      !LOCAL.test(type) || device.startsWith("0:") || WHOLE.has(point) ? [] : [[device, requestsOf(device)] as const],
+    ),
+  );
+  const stalled = new Set([...before].filter(([, { inFlight }]) => inFlight > 0).map(([device]) => device));
+  for (let waited = 0; stalled.size > 0 && waited < STALL_MS && !signal.aborted; waited += STALL_POLL_MS) {
+    await setTimeout(STALL_POLL_MS);
+    for (const device of stalled) {
+      const now = requestsOf(device);
+      if (now.inFlight === 0 || now.ended !== before.get(device)?.ended) stalled.delete(device);
+    }
+  }
+  return mounts.filter(({ device, point }) => stalled.has(device) && !WHOLE.has(point));
+}
+
+/** The fields of a disk's `stat`: reads, writes, discards and flushes that ended, and requests in flight. */
+function requestsOf(device: string): { readonly ended: number; readonly inFlight: number } {
+  const fields = procText(`/sys/dev/block/${device}/stat`).trim().split(/\s+/).map(Number);
+  const ended = [0, 4, 11, 15].reduce((sum, index) => sum + (fields[index] ?? 0), 0);
+  return { ended, inFlight: fields[8] ?? 0 };
 }
 
 /** The mount that stopped answering since. */
@@ -114,13 +150,19 @@ function isReadBelow(dir: string, point: string): boolean {
   return point.startsWith(`${dir}/`) && !/\/pods\/[^/]+\/volume/.test(point);
 }
 
+interface Mount extends HungMount {
+  /** `98:0`. */
+  readonly device: string;
+}
+
 /** Lines of mountinfo: `36 35 98:0 /root /point rw shared:1 - ext4 /dev/root rw`. */
-function mountsIn(mountinfo: string): readonly HungMount[] {
+function mountsIn(mountinfo: string): readonly Mount[] {
   return mountinfo.split("\n").flatMap((line) => {
     const type = / - (\S+) /.exec(line)?.[1];
-    const point = line.split(" ", 5)[4];
-    if (type === undefined || point === undefined || LOCAL.test(type) || point.startsWith("/proc/sys/")) return [];
-    return [{ type, point: unescaped(point) }];
+    const [, , device, , point] = line.split(" ", 5);
+    return type === undefined || device === undefined || point === undefined
+      ? []
+      : [{ type, device, point: unescaped(point) }];
   });
 }
 
