@@ -1,11 +1,12 @@
 /**
- * Builds the agent's status page: one HTML document with inline script and style, as a module that the agent serves.
+ * Builds the agent's status page and the dashboard of a cluster: each one HTML document with inline script and style, as a module.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { build, type Plugin } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
+import type { BuiltPage } from "../src/host/built-page.ts";
 
 const PAGE_DIR = "src/agent/page";
 const OUT_DIR = `${PAGE_DIR}/gen`;
@@ -23,18 +24,24 @@ const onlySteppedCurves: Plugin = {
   },
 };
 
-const script = await bundle(`${PAGE_DIR}/main.tsx`, { UNGHOST_VERSION: JSON.stringify(manifest.version) });
-const style = await bundle(`${PAGE_DIR}/page.css`, {});
-const html = filled(filled(compact(readFileSync(`${PAGE_DIR}/page.html`, "utf8")), "style", style), "script", script);
-
-const page = {
-  html,
-  gzip: gzipSync(html, { level: 9 }).toString("base64"),
-  scriptHashes: [hashOf(script)],
-  styleHashes: [hashOf(style)],
-};
 mkdirSync(OUT_DIR, { recursive: true });
-writeFileSync(`${OUT_DIR}/page.ts`, moduleOf(page));
+await buildPage("page", "main.tsx");
+await buildPage("dashboard", "dashboard.tsx");
+
+/** NAME.html and NAME.css with the script of an entry. */
+async function buildPage(name: string, entry: string): Promise<void> {
+  const script = await bundle(`${PAGE_DIR}/${entry}`, { UNGHOST_VERSION: JSON.stringify(manifest.version) });
+  const style = await bundle(`${PAGE_DIR}/${name}.css`, {});
+  const document = compact(readFileSync(`${PAGE_DIR}/${name}.html`, "utf8"));
+  const html = filled(filled(document, "style", style), "script", script);
+  const page = {
+    html,
+    gzip: gzipSync(html, { level: 9 }).toString("base64"),
+    scriptHashes: [hashOf(script)],
+    styleHashes: [hashOf(style)],
+  };
+  writeFileSync(`${OUT_DIR}/${name}.ts`, moduleOf(page));
+}
 
 async function bundle(entry: string, define: Record<string, string>): Promise<string> {
   const { outputFiles } = await build({
@@ -73,15 +80,10 @@ function hashOf(content: string): string {
   return `sha256-${createHash("sha256").update(content).digest("base64")}`;
 }
 
-function moduleOf(made: typeof page): string {
-  return `/** Made by scripts/build-page.ts. */
-export const PAGE: {
-  readonly html: string;
-  /** The same, compressed, in base64. */
-  readonly gzip: string;
-  /** For a content security policy: \`sha256-…\`, without quotes. */
-  readonly scriptHashes: readonly string[];
-  readonly styleHashes: readonly string[];
-} = ${JSON.stringify(made, undefined, 2)};
+function moduleOf(page: BuiltPage): string {
+  return `import type { BuiltPage } from "../../../host/built-page.ts";
+
+/** Made by scripts/build-page.ts. */
+export const PAGE: BuiltPage = ${JSON.stringify(page, undefined, 2)};
 `;
 }

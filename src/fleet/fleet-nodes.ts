@@ -42,7 +42,7 @@ export interface Fleet {
   readonly problems: readonly string[];
 }
 
-const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent";
+export const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent";
 /** Of 8 KiB at most each. */
 const PAGE_SIZE = 2500;
 /** A report is written once an hour. */

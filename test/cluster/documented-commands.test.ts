@@ -19,7 +19,7 @@ const COMMAND_MS = 300_000;
 const REGISTRY = "lab.test/team";
 const GHOST_CLASS = "libcni-result-cache-corrupt";
 /** What runs until it is stopped gets so long to fail instead. */
-const FOREVER = /^(?:unghost (?:agent|keep(?!.*--once))|kubectl unghost watch|unghost fleet watch)/;
+const FOREVER = /^(?:unghost (?:agent|keep(?!.*--once))|(?:kubectl unghost|unghost fleet) (?:watch|dashboard))/;
 const FOREVER_SECONDS = 10;
 const STOPPED_BY_TIMEOUT = 124;
 

@@ -1,7 +1,9 @@
 import { expect, test, vi } from "vitest";
 import { askNode } from "../../src/fleet/ask-node.ts";
 import { chooseCluster } from "../../src/fleet/cluster-access.ts";
+import { readDashboard } from "../../src/fleet/dashboard/read.ts";
 import { watchReports } from "../../src/fleet/watch-reports.ts";
+import { openApi } from "../../src/kube/api.ts";
 import { GHOST_HEALS as HEALS_PATH } from "../../src/kube/ghost-heal.ts";
 import { listOf } from "../kube/stub-server.ts";
 import { agentsTable, fleetRig, nodesTable, REPORTS_PATH, reportObject, reportsOf } from "./fleet-rig.ts";
@@ -10,7 +12,7 @@ import { grantedBy, permissionOf } from "./permissions.ts";
 /** Every user may ask who they are. */
 const EVERYBODY = "authentication.k8s.io/selfsubjectreviews create";
 
-test("unghost-viewer grants each request of scan, why, history and watch, and nothing else", async () => {
+test("unghost-viewer grants each request of scan, why, history, watch and dashboard, and nothing else", async () => {
   const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" } };
   const rig = await fleetRig({
     "/api/v1/nodes": nodesTable(["n1", "Ready"]),
@@ -26,6 +28,14 @@ test("unghost-viewer grants each request of scan, why, history and watch, and no
   await rig.fleet("why", "shop/web-0");
   await rig.fleet("why", "shop/missing");
   await rig.fleet("history", "n1");
+  const dashboard = await fleetRig(({ path, query }) => {
+    if (path === "/api/v1/nodes") return { body: nodesTable(["n1", "Ready"]) };
+    if (path !== "/api/v1/pods") return { body: listOf([]) };
+    return { body: query.get("limit") === "1" ? listOf([{ metadata: { namespace: "unghost" } }]) : agentsTable() };
+  });
+  const opened = openApi((await chooseCluster({ kubeconfig: dashboard.kubeconfig }, {})).access, { timeoutMs: 30_000 });
+  await readDashboard(opened, new Date());
+  opened.close();
   const stop = new AbortController();
   const { access } = await chooseCluster({ kubeconfig: rig.kubeconfig }, {});
   const watching = watchReports({
@@ -39,7 +49,8 @@ test("unghost-viewer grants each request of scan, why, history and watch, and no
   stop.abort();
   await watching;
 
-  expect([...new Set(rig.server.asked.map(permissionOf))].toSorted()).toEqual(grantedBy("viewer").toSorted());
+  const asked = [...rig.server.asked, ...dashboard.server.asked];
+  expect([...new Set(asked.map(permissionOf))].toSorted()).toEqual(grantedBy("viewer").toSorted());
 });
 
 test("unghost-healer grants each request of heal that unghost-viewer does not, and nothing else", async () => {

@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
+import { isLoopback } from "../../host/http-page.ts";
 
 export interface ListenAddress {
   /** Undefined: all addresses of the machine. */
@@ -30,11 +31,4 @@ export function parseListenAddress(text: string): ListenAddress {
 /** Other machines can reach the agent without a token. */
 export function isOpenToNetwork(listen: string, tokenFile: string | undefined): boolean {
   return tokenFile === undefined && !isLoopback(parseListenAddress(listen).host);
-}
-
-/** 127.0.0.0/8, ::1 and localhost: reachable only from this machine. */
-export function isLoopback(host: string | undefined): boolean {
-  if (host === undefined) return false;
-  if (host.toLowerCase() === "localhost") return true;
-  return isIP(host) === 4 ? host.startsWith("127.") : host === "::1";
 }

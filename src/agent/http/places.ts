@@ -1,5 +1,5 @@
 import { isIPv6, type Socket } from "node:net";
-import { isLoopback } from "./listen-address.ts";
+import { isLoopback } from "../../host/http-page.ts";
 
 interface Limits {
   /** Above this the busiest client loses its oldest connection, once that had its time. */

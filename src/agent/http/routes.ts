@@ -1,12 +1,12 @@
+import type { BuiltPage } from "../../host/built-page.ts";
+import { isForeignHost, isLoopback, pagePolicy, SECURITY_HEADERS } from "../../host/http-page.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
-import type { PAGE } from "../page/gen/page.ts";
 import { type AgentState, verdictWords } from "../state/state.ts";
 import { stateJson } from "../state/state-json.ts";
 import type { Watched } from "../state/store.ts";
 import type { Answer, Headers, Subscription } from "./connection.ts";
 import type { Gate } from "./credentials.ts";
 import type { EventStream } from "./event-stream.ts";
-import { isLoopback } from "./listen-address.ts";
 import type { RequestHead } from "./request-head.ts";
 
 export interface RouteParts {
@@ -55,7 +55,7 @@ async function refusal(
   { method, headers }: RequestHead,
   path: string,
 ): Promise<Answer | undefined> {
-  if (isForeignHost(listenHost, headers.get("host"))) {
+  if (isLoopback(listenHost) && isForeignHost(headers.get("host"))) {
     return text(421, "This agent listens on loopback and answers to localhost, 127.0.0.1 and [::1] only.");
   }
   if (!READ_ONLY.includes(method)) {
@@ -158,47 +158,6 @@ function typed(contentType: string, body: string | Buffer): Answer {
   return { status: 200, body, headers: { "content-type": contentType } };
 }
 
-/**
- * DNS rebinding: a web page whose name resolves to 127.0.0.1 talks to this agent as its own origin, from the browser of
- * a local user. Its name is in the Host header, so on loopback only loopback names are accepted. The port is not
- * compared, because forwarded ports differ.
- */
-function isForeignHost(listenHost: string | undefined, hostHeader: string | undefined): boolean {
-  if (!isLoopback(listenHost)) return false;
-  // HTTP/1.0 without a Host header: no browser uses it.
-  if (hostHeader === undefined) return false;
-  const match = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(hostHeader);
-  const name = match?.[1] ?? match?.[2];
-  return !isLoopback(name);
-}
-
-/** For every response. No CORS header: other origins may not read anything. */
-const SECURITY_HEADERS = {
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-resource-policy": "same-origin",
-  "cache-control": "no-store",
-} as const;
-
-/** The page may run its own inline script and style, show an embedded icon, and connect to its own agent. */
-function pagePolicy({ scriptHashes, styleHashes }: Pick<StatusPage, "scriptHashes" | "styleHashes">): string {
-  return [
-    "default-src 'none'",
-    `script-src ${sources(scriptHashes)}`,
-    `style-src ${sources(styleHashes)}`,
-    "img-src data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; ");
-}
-
-function sources(hashes: readonly string[]): string {
-  return hashes.length === 0 ? "'none'" : hashes.map((hash) => `'${hash}'`).join(" ");
-}
-
 /** Why the agent is not ready: its last scan failed, or is not recent, or could not give a verdict. */
 export function notReadyBecause(
   { scan, scanFailure }: AgentState,
@@ -220,7 +179,7 @@ function seconds(ms: number): number {
   return Math.round(ms / 1000);
 }
 
-export type StatusPage = typeof PAGE;
+export type StatusPage = BuiltPage;
 
 /** Loaded with the first request, because most agents never get one. */
 export async function builtPage(): Promise<StatusPage> {

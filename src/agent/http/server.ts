@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type SecureContextOptions } from "node:tls";
+import { isLoopback } from "../../host/http-page.ts";
 import { pause } from "../../host/poll.ts";
 import { describeError, errorCode } from "../../host/source.ts";
 import { agentMetrics } from "../metrics/agent-metrics.ts";
@@ -8,7 +9,7 @@ import type { Watched } from "../state/store.ts";
 import { serveConnection } from "./connection.ts";
 import { certificateFiles, OPEN_GATE, type TlsFiles, tokenGate } from "./credentials.ts";
 import { eventStream } from "./event-stream.ts";
-import { isLoopback, type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { connectionPlaces } from "./places.ts";
 import { answer, builtPage, type StatusPage, sharedBytes } from "./routes.ts";
 

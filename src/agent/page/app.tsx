@@ -3,9 +3,10 @@ import { Blocked, Findings } from "./findings.tsx";
 import { blockedPods } from "./groups.ts";
 import { Heals, PendingList } from "./heals.tsx";
 import { live } from "./live.ts";
-import { Ago, Connection, Definitions } from "./parts.tsx";
+import { Ago, Definitions } from "./parts.tsx";
 import { nodeFacts, sourcesOf } from "./sources.ts";
 import { Timeline } from "./timeline-section.tsx";
+import { Header, NoticeList, VerdictBox } from "./top.tsx";
 import { noticesOf, pageVerdict, type Verdict } from "./verdict.ts";
 import type { WireState } from "./wire.ts";
 import { secondsInWords } from "./words.ts";
@@ -19,13 +20,7 @@ export function App() {
   const { state: agent } = live();
   return (
     <>
-      <header class="top">
-        <GhostMark />
-        <h1>
-          <span class="brand">unghost</span> <span class="node">{agent?.node ?? ""}</span>
-        </h1>
-        <Connection />
-      </header>
+      <Header name={agent?.node ?? ""} />
       <main>
         <VerdictCard />
         {agent === undefined ? undefined : (
@@ -51,37 +46,8 @@ export function App() {
   );
 }
 
-function GhostMark() {
-  return (
-    <svg class="mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
-      <path d="M12 2a8 8 0 0 0-8 8v11.5l2.7-2 2.6 2 2.7-2 2.7 2 2.6-2 2.7 2V10a8 8 0 0 0-8-8Z" />
-      <circle cx="9" cy="10" r="1.4" />
-      <circle cx="15" cy="10" r="1.4" />
-    </svg>
-  );
-}
-
 function Notices({ agent }: { readonly agent: WireState }) {
-  const notices = noticesOf(agent, PAGE_VERSION);
-  if (notices.length === 0) return undefined;
-  return (
-    <section aria-label="Notices" class="notices">
-      {notices.map(({ title, text, since }) => (
-        <div class="notice" key={title}>
-          <h2>{title}</h2>
-          <p>
-            {text}
-            {since === undefined ? undefined : (
-              <>
-                {" "}
-                Opened <Ago at={since} />.
-              </>
-            )}
-          </p>
-        </div>
-      ))}
-    </section>
-  );
+  return <NoticeList notices={noticesOf(agent, PAGE_VERSION)} />;
 }
 
 const NOT_YET: Verdict = { tone: "unsure", headline: "Connecting", detail: "Waiting for the agent's first message." };
@@ -94,21 +60,18 @@ function VerdictCard() {
   const known = report?.runtime.reachable === true ? report : undefined;
   const isStale = link.kind === "lost" && agent !== undefined;
   return (
-    <section class={`verdict ${tone}${isStale ? " stale" : ""}`} aria-labelledby="verdict">
-      <div aria-live="polite" aria-atomic="true">
-        <h2 id="verdict">{headline}</h2>
-        <p>{detail}</p>
-      </div>
-      <Definitions
-        class="numbers"
-        rows={[
-          { name: "ready", value: known?.sandboxes.ready ?? "–" },
-          { name: "not ready", value: known?.sandboxes.notReady ?? "–" },
-          { name: "pods blocked", value: known === undefined ? "–" : blockedPods(agent?.sightings ?? []) },
-          { name: "last scan", value: report === undefined ? "–" : <Ago at={report.observedAt} /> },
-        ]}
-      />
-    </section>
+    <VerdictBox
+      tone={tone}
+      headline={headline}
+      detail={detail}
+      isStale={isStale}
+      numbers={[
+        { name: "ready", value: known?.sandboxes.ready ?? "–" },
+        { name: "not ready", value: known?.sandboxes.notReady ?? "–" },
+        { name: "pods blocked", value: known === undefined ? "–" : blockedPods(agent?.sightings ?? []) },
+        { name: "last scan", value: report === undefined ? "–" : <Ago at={report.observedAt} /> },
+      ]}
+    />
   );
 }
 

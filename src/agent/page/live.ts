@@ -30,6 +30,17 @@ export function goLive(onChange: () => void): void {
   listen({ onLink: (link) => show({ link }), onMessage: (data) => show({ state: readState(data) }) });
 }
 
+/** Follows a server that dates everything by this machine's clock. */
+export function followEvents(onMessage: (data: string) => void, onChange: () => void): void {
+  function show(link: Link): void {
+    const clock = Date.now();
+    shown = { ...shown, link, clock, nodeClock: clock };
+    onChange();
+  }
+  setInterval(() => show(shown.link), 1000);
+  listen({ onLink: show, onMessage });
+}
+
 /**
  * By how much this machine's clock is ahead of the node's. A scan that arrives while one listens was finished just now:
  * both clocks are then known for one moment. The state that was there when the page was opened is no such moment.

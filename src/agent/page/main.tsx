@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { App, PAGE_VERSION } from "./app.tsx";
 import { goLive, live } from "./live.ts";
-import { pageVerdict, shouldReload, type Tone, type Verdict } from "./verdict.ts";
+import { labelTab } from "./tab.ts";
+import { pageVerdict, shouldReload } from "./verdict.ts";
 
 const root = document.getElementById("page");
 if (root === null) throw new Error("the document has no element #page: it was not made by scripts/build-page.ts");
@@ -19,14 +20,3 @@ function draw(place: HTMLElement): void {
 
 draw(root);
 goLive(() => draw(root));
-
-const COLOURS: Readonly<Record<Tone, string>> = { good: "#2f9e64", busy: "#d08a1d", bad: "#d9453c", unsure: "#7d8794" };
-
-/** The verdict in the browser's tab, for those who leave the page open behind others. */
-function labelTab(node: string, { headline, tone }: Verdict, isLost: boolean): void {
-  document.title = `${isLost ? "Connection lost" : headline} · ${node} · unghost`;
-  const colour = encodeURIComponent(COLOURS[isLost ? "unsure" : tone]);
-  const icon = document.querySelector("link[rel=icon]");
-  const drawn = icon?.getAttribute("href")?.replace(/fill='[^']*'/, `fill='${colour}'`);
-  if (drawn !== undefined) icon?.setAttribute("href", drawn);
-}

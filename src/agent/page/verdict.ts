@@ -109,7 +109,7 @@ export function shouldReload(
   return true;
 }
 
-interface Notice {
+export interface Notice {
   readonly title: string;
   readonly text: string;
   /** ISO time. */

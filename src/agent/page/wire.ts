@@ -22,8 +22,8 @@ export type WireReport = NonNullable<WireState["scan"]>["report"];
 export type WireCounts = NonNullable<WireState["scan"]>["counts"];
 
 /** Names and messages are other people's: what could hide in them or turn the line around is shown as a replacement. */
-export function readState(json: string): WireState {
+export function readState<State = WireState>(json: string): State {
   return JSON.parse(json, (_key, value: unknown) =>
     typeof value === "string" ? value.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD") : value,
-  ) as WireState;
+  ) as State;
 }

@@ -27,6 +27,7 @@ const fleetFlags = {
   dryRun: onOff("With heal: show the plans and change nothing"),
   yes: onOff("With heal: do not ask for confirmation"),
   output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
+  port: text("With dashboard: its port on 127.0.0.1 (default 20259; 0 is any free one)", "PORT"),
   noHeaders: onOff("Leave the column headings out"),
   verbose: onOff("Verbose output"),
 };
@@ -59,6 +60,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ["heal", runHeal],
   ["history", runHistory],
   ["watch", runWatch],
+  ["dashboard", runDashboard],
 ]);
 
 export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
@@ -145,6 +147,12 @@ async function runWatch(flags: FleetFlags, names: readonly string[], io: Io): Pr
   return await inCluster(flags, io, (cluster) => watchFleet(cluster, { names, output, noHeaders }, io));
 }
 
+async function runDashboard(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  if (names.length > 0) throw new SettingsError("unghost fleet dashboard shows all nodes: it takes no names");
+  const { serveDashboard } = await import("./fleet-dashboard.ts");
+  return await inCluster(flags, io, (cluster) => serveDashboard({ ...cluster, choice: flags, port: flags.port }, io));
+}
+
 async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {
   const { parseOutput } = await import("../../fleet/output.ts");
   const parsed = parseOutput(output);
@@ -156,6 +164,8 @@ export interface InCluster extends ChosenCluster {
   readonly api: Api;
   /** The timeout of one request. */
   readonly requestMs: number;
+  /** Of an answer: this is an operator's machine. */
+  readonly limits: { readonly maxBytes: number; readonly maxValues: number };
   /** Another client, with its own timeout. */
   readonly open: (timeoutMs: number) => Api;
 }
@@ -177,7 +187,7 @@ async function inCluster<Result>(
   const open = (ms: number) => openApi(chosen.access, { ...limits, timeoutMs: ms });
   const api = open(timeoutMs);
   try {
-    return await work({ ...chosen, api, open, requestMs: timeoutMs });
+    return await work({ ...chosen, api, open, limits, requestMs: timeoutMs });
   } finally {
     api.close();
   }
