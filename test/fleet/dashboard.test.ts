@@ -99,7 +99,7 @@ describe("what the dashboard reads", () => {
       classes: [{ id: "libcni-result-cache-corrupt", nodes: 1, findings: 2 }],
       blockedPods: [{ pod: "shop/web-0", node: "n1" }],
       heals: [
-        { node: "n2", by: expect.stringMatching(/^jane(?!\u001b)/) },
+        { node: "n2", by: expect.not.stringContaining("\u001b") },
         { node: "n1", what: "libcni-result-cache-corrupt shop/web-0" },
       ],
       onHold: [{ message: "half of the fleet is unhealthy", nodes: ["n1"] }],
