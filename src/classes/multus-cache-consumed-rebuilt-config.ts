@@ -69,7 +69,7 @@ export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
   },
   byHand: [
     "Delete the pod object with --force: multus then finds neither pod nor cache and succeeds.",
-    "Sweep addresses and VFs followUps. Set retryDeleteOnError in the multus configuration.",
+    `Then release the addresses and VFs that the delegates had allocated, and set "retryDeleteOnError": true in the multus configuration.`,
   ],
   danger:
     "The delegates are never called, so their addresses and VFs leak unless they are swept. A pod of a StatefulSet that is deleted by force may run twice.",
@@ -83,7 +83,7 @@ export const multusCacheConsumedRebuiltConfig: ClassDefinition = {
     "cozystack/cozystack#2310",
   ],
   prevention: () =>
-    "multus: it throws its cache away after the first DEL even when that failed, unless retryDeleteOnError is set in its configuration.",
+    `multus: set "retryDeleteOnError": true in its configuration; without it multus throws its cache away after the first DEL, even one that failed.`,
   detect,
 };
 

@@ -2,6 +2,7 @@ import { isFailing, type Pending, type PodCreation, type WaitsFor } from "../evi
 import { durationInWords, printable } from "../host/text.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 import { CANNOT_CREATE } from "./node-state.ts";
+import type { CommandLine } from "./words.ts";
 
 type ReportedCreation = NonNullable<NodeReport["podCreation"]>;
 
@@ -103,6 +104,30 @@ export function pendingLine(pending: ReportedPending, observedAt: string): strin
     ...(dueIn > 0 ? [`becomes a finding in ${durationInWords(dueIn)}`] : []),
   ];
   return printable(subject + parts.join("; "));
+}
+
+/** What waits for the same, with nothing reported about it, shares a line; a report names its own pod. */
+export function alikePending(pending: readonly ReportedPending[]): readonly (readonly ReportedPending[])[] {
+  const keyOf = (one: ReportedPending): string =>
+    one.reported.length > 0 || one.pod === undefined
+      ? pendingKey(one)
+      : [one.reason, one.waitsFor?.kind, one.waitsFor?.command, one.waitsFor?.socket].join(" ");
+  return [...Map.groupBy(pending, keyOf).values()];
+}
+
+/** The line of the first, and the pods of the others. */
+export function alikeLine([first, ...others]: readonly ReportedPending[], observedAt: string): string {
+  if (first === undefined) return "";
+  if (others.length === 0) return pendingLine(first, observedAt);
+  const more = others.length > NAMED_PODS ? ` and ${others.length - NAMED_PODS} more` : "";
+  const names = others.slice(0, NAMED_PODS).map(({ pod }) => podWords(pod));
+  return printable(`${pendingLine(first, observedAt)}; like it: ${names.join(", ")}${more}`);
+}
+
+/** For somebody who knows that what is in flight will never end; undefined where nothing waits for a grace. */
+export function graceWords(pending: readonly ReportedPending[], command: CommandLine): string | undefined {
+  if (!pending.some(({ becomesFindingAt }) => becomesFindingAt !== undefined)) return undefined;
+  return `If you know that one of them is stuck, heal it before that: ${command("heal", "--inflight-grace", "0s", "--dry-run")}`;
 }
 
 function times(count: number): string {

@@ -13,7 +13,16 @@ import {
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { creationHeading, foundState, foundWords, NODE_STATE_HEADINGS, retryWord, retryWords } from "./node-state.ts";
 import { shortened } from "./output.ts";
-import { commonCause, countBlocked, creationWords, keptOnPurpose, pendingLine } from "./pending.ts";
+import {
+  alikeLine,
+  alikePending,
+  commonCause,
+  countBlocked,
+  creationWords,
+  graceWords,
+  keptOnPurpose,
+  pendingLine,
+} from "./pending.ts";
 import {
   type CommandLine,
   count,
@@ -79,6 +88,8 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   const { pending = [], advice, problems } = report;
   if (pending.length > 0) {
     const lines = pending.map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    "));
+    const grace = graceWords(pending, options.command ?? PLAIN);
+    if (grace !== undefined) lines.push(wrap(`  ${grace}`, columns, "    "));
     parts.push([ink.bold(`Pending (${pending.length})`), ...lines].join("\n"));
   }
   if (keptOnPurpose(report).length > 0) parts.push(keptDetails(report, ink, columns));
@@ -126,12 +137,14 @@ function pendingLines({ findings, pending = [], observedAt }: NodeReport, option
   const head = `Pending: ${pending.length}${failing > 0 ? `, ${failing} failing` : ""}`;
   const isAlone = findings.length === 0;
   const most = isAlone ? NAMED_PENDING.alone : NAMED_PENDING.besideFindings;
-  const first = pending.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one))).slice(0, most);
-  const lines = first.map((one) => {
-    const line = `  ${pendingLine(one, observedAt)}`;
+  const sorted = pending.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one)));
+  const groups = alikePending(sorted);
+  const first = groups.slice(0, most);
+  const lines = first.map((group) => {
+    const line = `  ${alikeLine(group, observedAt)}`;
     return isAlone ? wrap(line, options.columns, "    ") : shortened(line, options.columns, "start");
   });
-  const more = pending.length - first.length;
+  const more = pending.length - first.flat().length;
   const cause = commonCause(pending);
   const causes = cause === undefined ? [] : [wrap(`  ${cause}`, options.columns, "    ")];
   return [

@@ -96,3 +96,46 @@ describe("a degraded node", () => {
     expect(pageVerdict(state)).toMatchObject({ tone: "bad", headline: "No new pods start" });
   });
 });
+
+describe("pods whose creations wait for the same", () => {
+  const creation = (name: string, pid: number) => ({
+    reason: "creation-in-flight" as const,
+    pod: { ...POD, name },
+    since: "2025-12-31T23:59:50.000Z",
+    waitsFor: { kind: "plugin" as const, pid, command: "/opt/cni/bin/multus-shim", cniCommand: "ADD" },
+    reported: [],
+    becomesFindingAt: "2026-01-01T00:09:50.000Z",
+  });
+  const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+  const report = { ...HEALTHY, pending: names.map((name, index) => creation(name, 100 + index)) } satisfies NodeReport;
+  const options = { colour: false, columns: 400, titleOf: (id: string) => id };
+
+  test("share a line that names them", () => {
+    const table = renderTable(report, { ...options, verbose: false });
+
+    expect(table).toContain(
+      "Pending: 8\n  default/a: sandbox creation in flight for 10s, waits for pid 100 (/opt/cni/bin/multus-shim); becomes a finding in 9m50s; like it: default/b, default/c, default/d, default/e, default/f and 2 more\n",
+    );
+    expect(table).not.toContain("… and");
+  });
+
+  test("have a line each with -v, and what can be done before they become findings", () => {
+    const table = renderTable(report, { ...options, verbose: true });
+
+    expect(table.match(/waits for pid/g)).toHaveLength(names.length);
+    expect(table).toContain("heal it before that: unghost heal --inflight-grace 0s --dry-run\n");
+  });
+
+  test("keep lines of their own where something is reported about them", () => {
+    const reported = DEGRADED.pending[0].reported;
+    const pending = report.pending.map((one) => ({ ...one, reported }));
+
+    expect(renderTable({ ...report, pending }, { ...options, verbose: false })).not.toContain("like it");
+  });
+
+  test("without a grace there is nothing to heal before its time", () => {
+    const pending = report.pending.map(({ becomesFindingAt: _, ...one }) => one);
+
+    expect(renderTable({ ...report, pending }, { ...options, verbose: true })).not.toContain("before that");
+  });
+});
