@@ -97,7 +97,7 @@ release: setup ## dist/release: archives for x64 and arm64, glibc and musl; SHA-
 image: setup ## dist/image: the container image for amd64 and arm64 as an OCI layout, and as one archive
 	node scripts/image.ts
 
-packages: release ## dist/packages: .deb and .rpm for amd64 and arm64; needs Go
+packages: release ## dist/packages: .deb and .rpm for amd64 and arm64, as a repository for apt and dnf; needs Go
 	node scripts/packages.ts
 
 library: setup ## dist/unghost-VERSION.tgz: failure classes, explain and report types as an npm package

@@ -13,6 +13,8 @@ export interface PublishedAt {
   readonly charts: string;
   /** Of the archives, without a slash at its end. */
   readonly downloads: string;
+  /** Of the repository for apt and dnf, without a slash at its end. It has no version: later ones go to the same place. */
+  readonly packages: string;
   /** Printed if one of them is the placeholder. */
   readonly warning?: string;
 }
@@ -25,6 +27,7 @@ export function publishedAt(env: Readonly<Record<string, string | undefined>>, v
     talosImage: env["UNGHOST_TALOS_IMAGE"] || `${host}/unghost-talos`,
     charts: env["UNGHOST_CHARTS"] || `${host}/charts`,
     downloads: env["UNGHOST_BASE_URL"] || `https://${host}/unghost/v${version}`,
+    packages: env["UNGHOST_PACKAGES_URL"] || `https://${host}/unghost/packages`,
   };
   if (!Object.values(places).some((place) => place.includes(PLACEHOLDER_HOST))) return places;
   const warning = `RELEASE_HOST is not set: image and download addresses are the placeholder ${PLACEHOLDER_HOST}. Set it to publish: make release RELEASE_HOST=registry.company.org/team`;

@@ -35,17 +35,21 @@ test("one variable sets every host of a release", () => {
     talosImage: `${HOST}/unghost-talos`,
     charts: `${HOST}/charts`,
     downloads: `https://${HOST}/unghost/v1.2.3`,
+    packages: `https://${HOST}/unghost/packages`,
   });
   for (const [name, text] of Object.entries(textsOf(places))) {
     expect([name, text.includes(HOST), text.includes(PLACEHOLDER_HOST)]).toEqual([name, true, false]);
   }
 });
 
-test.each([["UNGHOST_IMAGE"], ["UNGHOST_TALOS_IMAGE"], ["UNGHOST_BASE_URL"]])("%s goes before it", (variable) => {
-  const places = publishedAt({ RELEASE_HOST: HOST, [variable]: "https://other.company.org/x" }, "1.2.3");
+test.each([["UNGHOST_IMAGE"], ["UNGHOST_TALOS_IMAGE"], ["UNGHOST_BASE_URL"], ["UNGHOST_PACKAGES_URL"]])(
+  "%s goes before it",
+  (variable) => {
+    const places = publishedAt({ RELEASE_HOST: HOST, [variable]: "https://other.company.org/x" }, "1.2.3");
 
-  expect(Object.values(places).filter((place) => place === "https://other.company.org/x")).toHaveLength(1);
-});
+    expect(Object.values(places).filter((place) => place === "https://other.company.org/x")).toHaveLength(1);
+  },
+);
 
 test.each<readonly [Readonly<Record<string, string>>]>([
   [{}],

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runOrThrow } from "../../lab/command.ts";
+import { inDebian } from "../../lab/debian-chroot.ts";
 import { debianRootfs } from "../../lab/systemd/rootfs.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { PACKAGE_UNITS } from "../../scripts/release/package-units.ts";
@@ -11,24 +12,14 @@ import { systemdNode } from "../systemd/systemd-node.ts";
 
 const PACKAGES = "dist/packages";
 const ARCH = process.arch === "arm64" ? { deb: "arm64", rpm: "aarch64" } : { deb: "amd64", rpm: "x86_64" };
-const DEB = `${PACKAGES}/unghost_${manifest.version}_${ARCH.deb}.deb`;
-const RPM = `${PACKAGES}/unghost-${manifest.version}-1.${ARCH.rpm}.rpm`;
+const DEB = `unghost_${manifest.version}_${ARCH.deb}.deb`;
+const RPM = `unghost-${manifest.version}-1.${ARCH.rpm}.rpm`;
 const BUILD_MS = 600_000;
 const UNITS = [...PACKAGE_UNITS.keys()];
 
-/** Runs a script as root in a Debian with lintian and rpm, where /package is the given file. Nothing is kept. */
-async function inDebian(file: string, script: string): Promise<string> {
-  const rootfs = await debianRootfs("lintian-rootfs", ["lintian", "rpm", "man-db"]);
-  const dir = await mkdtemp(join(tmpdir(), "unghost-package-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
-  await runOrThrow(["mkdir", ...["upper", "work", "root"].map((name) => join(dir, name))]);
-  await copyFile(file, join(dir, "upper", `package${file.slice(file.lastIndexOf("."))}`));
-  const enter = `mount -t overlay overlay -o "lowerdir=$0,upperdir=$1/upper,workdir=$1/work" "$1/root" &&
-    mount -t proc proc "$1/root/proc" && mount --bind /dev "$1/root/dev" && exec chroot "$1/root" sh -ec "$2"`;
-  const command = ["unshare", "--mount", "sh", "-c", enter, join(rootfs, "root"), dir, script];
-  return (
-    await runOrThrow(command, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, timeoutMs: BUILD_MS })
-  ).stdout;
+/** Runs a script as root in a Debian with lintian and rpm. The packages are in /mnt. */
+async function inLintian(script: string): Promise<string> {
+  return inDebian(await debianRootfs("lintian-rootfs", ["lintian", "rpm", "man-db"]), resolve(PACKAGES), script);
 }
 
 test("two builds of the packages have the same bytes", async () => {
@@ -41,13 +32,12 @@ test("two builds of the packages have the same bytes", async () => {
 });
 
 test("lintian has neither errors nor warnings", async () => {
-  expect(await inDebian(DEB, "lintian --allow-root --no-cfg --tag-display-limit 0 /package.deb || true")).toBe("");
+  expect(await inLintian(`lintian --allow-root --no-cfg --tag-display-limit 0 /mnt/${DEB} || true`)).toBe("");
 });
 
 test("man page and units of the package are valid", async () => {
-  const printed = await inDebian(
-    DEB,
-    "dpkg -i /package.deb >/dev/null; man --warnings /usr/share/man/man1/unghost.1.gz 2>&1 >/dev/null; man -P cat unghost | head -5",
+  const printed = await inLintian(
+    `dpkg -i /mnt/${DEB} >/dev/null; man --warnings /usr/share/man/man1/unghost.1.gz 2>&1 >/dev/null; man -P cat unghost | head -5`,
   );
   expect(printed).toMatch(/^UNGHOST\(1\)/);
   expect(printed).not.toMatch(/warning/i);
@@ -56,14 +46,13 @@ test("man page and units of the package are valid", async () => {
 test("the packages contain the man page and completions, and bash completes with them", async () => {
   const shared = ["/usr/share/man/man1/unghost.1.gz", "/usr/share/bash-completion/completions/unghost"];
   const files = [...shared, "/usr/share/fish/vendor_completions.d/unghost.fish"];
-  const inDeb = await inDebian(
-    DEB,
-    `dpkg -i /package.deb >/dev/null; dpkg -L unghost
+  const inDeb = await inLintian(
+    `dpkg -i /mnt/${DEB} >/dev/null; dpkg -L unghost
      bash -c '. /usr/share/bash-completion/completions/unghost
        COMP_WORDS=(unghost sca) COMP_CWORD=1 COMP_LINE="unghost sca" COMP_POINT=11
        $(complete -p unghost | sed "s/.*-F \\([^ ]*\\).*/\\1/") unghost sca unghost; echo completed: "\${COMPREPLY[*]}"'`,
   );
-  const inRpm = await inDebian(RPM, "rpm -qlp /package.rpm 2>/dev/null");
+  const inRpm = await inLintian(`rpm -qlp /mnt/${RPM} 2>/dev/null`);
 
   expect(inDeb.split("\n")).toEqual(expect.arrayContaining([...files, "/usr/share/zsh/vendor-completions/_unghost"]));
   expect(inRpm.split("\n")).toEqual(expect.arrayContaining([...files, "/usr/share/zsh/site-functions/_unghost"]));
@@ -73,7 +62,7 @@ test("the packages contain the man page and completions, and bash completes with
 test("on a node with systemd the .deb installs disabled units, and purge leaves nothing", async () => {
   const node = await systemdNode();
   const before = await node.check(["sh", "-c", LISTING]);
-  await copyFile(DEB, node.livePath("/root/unghost.deb"));
+  await copyFile(join(PACKAGES, DEB), node.livePath("/root/unghost.deb"));
 
   await node.check(["dpkg", "-i", "/root/unghost.deb"]);
   expect(await node.check(["/usr/bin/unghost", "version"])).toContain(`unghost ${manifest.version}`);
@@ -102,12 +91,11 @@ const LISTING =
   "-not -path '*/systemd/timers*' -not -path '/var/cache/*' 2>/dev/null | sort";
 
 test("the .rpm installs, verifies and is erased without a trace", async () => {
-  const printed = await inDebian(
-    RPM,
-    `rpm -i --nodeps /package.rpm 2>/dev/null
+  const printed = await inLintian(
+    `rpm -i --nodeps /mnt/${RPM} 2>/dev/null
      unghost version
      rpm -V --nodeps unghost
-     rpm -qp --qf '%{BUILDHOST}\\n' /package.rpm
+     rpm -qp --qf '%{BUILDHOST}\\n' /mnt/${RPM}
      rpm -e unghost 2>/dev/null
      find / -xdev -name '*unghost*'`,
   );

@@ -16,7 +16,7 @@ test("make publish pushes image, extension and chart, and prints what can be sig
   const host = await registry(crane);
 
   const { stdout } = await runOrThrow(["make", "--silent", "publish"], {
-    env: { ...definedEnv(), RELEASE_HOST: host, PLAIN_HTTP: "1" },
+    env: { ...definedEnv(), RELEASE_HOST: host, PLAIN_HTTP: "1", ARTIFACTHUB_REPOSITORY_ID: "some-id" },
     timeoutMs: 600_000,
   });
 
@@ -25,12 +25,24 @@ test("make publish pushes image, extension and chart, and prints what can be sig
     `${host}/unghost`,
     `${host}/unghost-talos`,
     `${host}/charts/unghost`,
+    `${host}/charts/unghost`,
   ]);
   const { stdout: index } = await runOrThrow([crane, "manifest", "--insecure", `${host}/unghost:${version}`]);
   const { manifests } = JSON.parse(index) as { readonly manifests: readonly { platform: { architecture: string } }[] };
   expect(manifests.map(({ platform }) => platform.architecture).toSorted()).toEqual(["amd64", "arm64"]);
+  expect(await artifactHubFile(crane, `${host}/charts/unghost`)).toBe("repositoryID: some-id\n");
   for (const line of published) await runOrThrow([crane, "digest", "--insecure", line]);
 });
+
+/** What Artifact Hub reads: the one layer of this type below its own tag. */
+async function artifactHubFile(crane: string, chart: string): Promise<string> {
+  const { stdout } = await runOrThrow([crane, "manifest", "--insecure", `${chart}:artifacthub.io`]);
+  const { layers } = JSON.parse(stdout) as { layers: readonly { mediaType: string; digest: string }[] };
+  expect(layers.map(({ mediaType }) => mediaType)).toEqual([
+    "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml",
+  ]);
+  return (await runOrThrow([crane, "blob", "--insecure", `${chart}@${layers[0]?.digest}`])).stdout;
+}
 
 test("make publish without RELEASE_HOST pushes nothing and names what to set", async () => {
   const { code, stderr } = await run(["make", "--silent", "publish"], { env: { ...definedEnv(), RELEASE_HOST: "" } });
