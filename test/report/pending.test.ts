@@ -127,14 +127,14 @@ describe("pods whose creations wait for the same", () => {
   });
 
   test("keep lines of their own where something is reported about them", () => {
-    const reported = DEGRADED.pending[0].reported;
+    const reported = DEGRADED.pending[0]?.reported ?? [];
     const pending = report.pending.map((one) => ({ ...one, reported }));
 
     expect(renderTable({ ...report, pending }, { ...options, verbose: false })).not.toContain("like it");
   });
 
   test("without a grace there is nothing to heal before its time", () => {
-    const pending = report.pending.map(({ becomesFindingAt: _, ...one }) => one);
+    const pending = report.pending.map((one) => ({ ...one, becomesFindingAt: undefined }));
 
     expect(renderTable({ ...report, pending }, { ...options, verbose: true })).not.toContain("before that");
   });
