@@ -33,7 +33,7 @@ export function renderHistory({ records, problems }: History, { lines: table, in
   const lines = records.length === 0 ? [nothing] : [...table];
   if (inRuns && records.length > 0) lines.push("One run: unghost history RUN   Every step: unghost history -v");
   const undoable = records.filter(isUndoable).length;
-  if (undoable > 0) lines.push(`${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
+  if (undoable > 0) lines.push(`${count(undoable, "file")} can be put back; unghost quarantine lists the ids.`);
   lines.push(...problemLines(problems));
   return `${lines.join("\n")}\n`;
 }

@@ -170,7 +170,8 @@ function describePlan({ name, version }: Runtime, plan: SearchPathPlan): string 
     "This runtime has room for one plugin directory. The guard's directory gets an entry for every plugin, and the agent adds those that are installed later: without the agent, run `unghost cni install` again after each installation of a network add-on, or its pods do not start.\n";
   const change =
     plan.kind === "done" ? `${plan.path} names ${GUARD_BIN_DIR} already` : `${plan.path} will name ${GUARD_BIN_DIR}`;
-  return `${name} ${version}: ${change}${plan.mode === "first" ? ", in front of the other plugin directories" : ""}.\n${plan.mode === "only" ? only : ""}`;
+  const start = plan.kind === "done" ? "" : " The runtime reads it at its next start.";
+  return `${name} ${version}: ${change}${plan.mode === "first" ? ", in front of the other plugin directories" : ""}.${start}\n${plan.mode === "only" ? only : ""}`;
 }
 
 async function takeEffect(call: Call, isInEffectNow: boolean): Promise<ExitCode> {

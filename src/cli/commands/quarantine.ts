@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isUndoable } from "../../heal/journal/reader.ts";
 import {
   choosePrunable,
   filesOf,
@@ -74,7 +75,10 @@ async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Pro
   const head = { apiVersion: "unghost.dev/v1", kind: "Quarantine", retention: durationText(retentionMs) };
   const kept = retentionMs === 0 ? "kept forever" : `kept for ${durationText(retentionMs)}`;
   const total = `${sizeInWords(bytesOf(entries))} in quarantine, ${kept} (agent.quarantineRetention).\n`;
-  const table = () => renderQuarantine(entries, { ...io, now: new Date() }) + (entries.length > 0 ? total : "");
+  const undo = entries.some(({ record }) => record !== undefined && isUndoable(record))
+    ? "Put one back: unghost undo ID\n"
+    : "";
+  const table = () => renderQuarantine(entries, { ...io, now: new Date() }) + (entries.length > 0 ? total + undo : "");
   await print(settings, { ...head, entries: entries.map(entryDocument) }, table, io);
   return ExitCode.ok;
 }

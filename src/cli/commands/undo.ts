@@ -19,10 +19,11 @@ const undoFlags = {
 
 export const undoCommand = defineCommand({
   flags: undoFlags,
-  positional: oneArgument("ID", "Journal id, as history shows it"),
+  positional: oneArgument("ID", "Journal id, as quarantine lists it"),
   aliases: { o: "output" },
   run: async ({ last, dryRun, ...flags }, io, id) => {
-    if ((id === undefined) === (last !== true)) throw new SettingsError("name one journal id, or --last");
+    if ((id === undefined) === (last !== true))
+      throw new SettingsError("name one id (unghost quarantine lists what can be put back), or --last");
     const settings = await resolveSettings(flags, io);
     const target = id === undefined ? "last" : { id };
     return await runUndo({ ...sessionOptions(settings), target, dryRun, output: settings.output }, io);

@@ -186,7 +186,7 @@ function ofNewerVersion({ quarantine }: StateDir, id: string): Refusal {
 function notAFile(record: HistoryRecord): Refusal {
   return {
     message: `Entry ${record.id} (${record.action.kind}) cannot be undone: only files that were moved can be put back.`,
-    next: "See unghost history for entries that can.",
+    next: "unghost quarantine lists what can be put back.",
   };
 }
 

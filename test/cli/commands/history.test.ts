@@ -49,7 +49,7 @@ describe("runHistory", () => {
     expect(heading?.split(/ {2,}/)).toEqual(["RUN", "WHEN", "BY", "RESULT", "WHAT", "CLASS", "UNDO"]);
     expect(run?.split(/ {2,}/).slice(3)).toEqual(["1 open", `${basename(path)}, default/web`, WHY.class, "1 file"]);
     expect(details).toBe("One run: unghost history RUN   Every step: unghost history -v");
-    expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
+    expect(hint).toBe("1 file can be put back; unghost quarantine lists the ids.");
     const ofRun = await history({ id: "un-1" });
     expect(ofRun.stdout).toMatch(/^ {4}put back by: unghost undo \S+$/m);
   });
@@ -88,7 +88,7 @@ describe("runHistory", () => {
     expect(first?.split(/ {2,}/)[1]).toMatch(/^\d+[smhd] ago$/);
     expect(first?.split(/ {2,}/).slice(4)).toEqual(["done", "quarantine-file", path, WHY.class, "yes"]);
     expect(second?.split(/ {2,}/).slice(4)).toEqual(["open", "stop-sandbox", "default/web", WHY.class, "-"]);
-    expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
+    expect(hint).toBe("1 file can be put back; unghost quarantine lists the ids.");
   });
 
   test("of one run shows why, then what, and where the files are; the end of its id is enough", async () => {

@@ -31,7 +31,7 @@ describe("undo refuses with a next step", () => {
     expect(await undo(fixture, { id })).toMatchObject({
       outcome: "refused",
       id,
-      refusal: { next: "See unghost history for entries that can." },
+      refusal: { next: "unghost quarantine lists what can be put back." },
     });
   });
 
