@@ -5,8 +5,8 @@ import { stringify } from "yaml";
 export const ARTIFACT_HUB_TAG = "artifacthub.io";
 
 /**
- * An OCI layout with artifacthub-repo.yml, by which Artifact Hub knows that a chart's registry belongs to whoever
- * registered it there. Artifact Hub's documentation gives both media types.
+ * An OCI layout with artifacthub-repo.yml, by which Artifact Hub knows that the operator of a chart's registry is the
+ * one who registered it there. Artifact Hub's documentation gives both media types.
  */
 export function artifactHubLayout(repositoryId: string): ReadonlyMap<string, Buffer> {
   const files = new Map<string, Buffer>();
