@@ -37,7 +37,7 @@ export const cniDaemonSocketDown: ClassDefinition = {
     {
       text: "del cmd: error received from DelNetwork gRPC call: … dial tcp 127.0.0.1:50051: connect: connection refused",
       pattern:
-        /(?:add|del)network grpc call[^]{0,200}?(?:unavailable|dial|connection|deadline|\beof\b|$)|127\.0\.0\.1:50051/,
+        /(?:add|del)network grpc call(?:[^]{0,200}?(?:unavailable|dial|connection|deadline|\beof\b)|(?: for container \S{1,64})?[:\s.…>]{0,8}(?:r(?:pc error)?[:\s]{0,2}(?:code = ?\w{0,20})?)?[\s.…>]{0,8}$)|127\.0\.0\.1:50051/,
       within: /(?:add|del)network|(?:add|del) cmd|ipamd|aws-cni|aws-node|sandbox|networkplugin cni|plugin type=/,
       unless: /probe/,
       confidence: 0.9,

@@ -9,6 +9,9 @@ import { cniContext, runtimeUnreachable } from "../logs/context.ts";
 import type { PluginOrigin, PluginProcess } from "../node/types/runtime.ts";
 import type { ClassDefinition } from "./failure-class.ts";
 
+/** The runtime answered, and not about the network: a deadline in the text is a container's. */
+const containerFailed = /code = unknown desc = failed to (?:stop|kill) container/;
+
 export const delTimeoutKilled: ClassDefinition = {
   id: "del-timeout-killed",
   code: "B14",
@@ -62,7 +65,7 @@ export const delTimeoutKilled: ClassDefinition = {
       text: 'failed to "KillPodSandbox" … DeadlineExceeded desc = context deadline exceeded',
       pattern:
         /(?:killpodsandbox|stoppodsandbox|removepodsandbox|stopping the pod sandbox|removing the pod sandbox|stop pod sandbox|failed to stop sandbox)[^]{0,400}?(?:deadline ?exceeded|context canceled)/,
-      unless: runtimeUnreachable,
+      unless: new RegExp(`${runtimeUnreachable.source}|${containerFailed.source}`),
       level: "symptom",
       confidence: 0.5,
       decides:

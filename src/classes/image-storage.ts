@@ -20,8 +20,14 @@ export const imageSnapshotMissing: ClassDefinition = {
       pattern: /parent snapshot \S{1,120} does not exist: not found|overlayfs\/snapshots\/\d{1,9}\/fs: no such file/,
       confidence: 0.85,
     },
+    {
+      text: "error unpacking image: failed to extract layer sha256:<id>: failed to get reader from content store: content digest sha256:<id>: not found",
+      pattern: /failed to get reader from content store: content digest \S{1,120}: not found/,
+      unless: /pull(?:ing)? (?:and unpack )?image/,
+      confidence: 0.85,
+    },
   ],
-  logFragments: ["missing parent", "parent snapshot", "overlayfs/snapshots"],
+  logFragments: ["content store", "missing parent", "parent snapshot", "overlayfs/snapshots"],
   inSnapshot: "Image content and snapshots are not compared; the error in the logs names the missing layer.",
   versions: {
     since: "containerd 1.2",

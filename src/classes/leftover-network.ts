@@ -21,7 +21,7 @@ export const staleHostRoute: ClassDefinition = {
     },
     {
       text: "error adding host side routes for interface: <cali…>, error: failed to add route file exists",
-      pattern: /error adding host side routes/,
+      pattern: /error adding host side routes[^]{0,300}?(?:file exists|already exists|[…>]$)/,
       confidence: 0.9,
     },
   ],

@@ -26,7 +26,7 @@ export const multusLossyConflist: ClassDefinition = {
     },
     {
       text: "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable (from a plugin's DEL)",
-      pattern: /no configuration has been provided, try setting kubernetes_master/,
+      pattern: /no configuration has been provided(?:,? try|,? ?[…>]?$)/,
       during: "removing",
       within: cniContext,
       confidence: 0.85,

@@ -289,7 +289,7 @@ export const crioRuntimeChanged: ClassDefinition = {
     {
       text: "Failed to update container state for <id>: … exit status 1, after a change of default_runtime",
       pattern: /failed to update container state for /,
-      within: /crio|cri-o|runc|crun|sandbox|exit status/,
+      within: /crio|cri-o|runc|crun|sandbox|exit status|stdout: ,? ?stderr/,
       level: "symptom",
       confidence: 0.5,
       decides: "default_runtime in crio.conf was changed since the container was made.",

@@ -31,7 +31,8 @@ export const netnsBusy: ClassDefinition = {
     },
     {
       text: "/var/run/netns/cni-<uuid>: device or resource busy",
-      pattern: /\/netns\/\S{1,80}: device or resource busy/,
+      // Others' namespaces have names that a person chose.
+      pattern: /\/netns\/(?:cni-\S{1,80}|[0-9a-f]{8}-\S{1,80}|[<x*]\S{1,80}): device or resource busy/,
       confidence: 0.9,
     },
   ],
@@ -170,7 +171,7 @@ export const shimLost: ClassDefinition = {
     {
       text: "runc did not terminate sucessfully: container does not exist",
       pattern:
-        /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist|delete --force [0-9a-f]{12,64} failed: container (?:id )?[^]{0,90}?does not exist/,
+        /runc did not terminate suc{1,2}es{1,2}fully[^]{0,120}?container does not exist|delete --force \S{1,80} failed: (?:container (?:id )?[^]{0,90}?does not exist|error opening file \/run\/crun\/)/,
       confidence: 0.85,
     },
     { text: "failed to query controller status: …", pattern: /failed to query controller status/, confidence: 0.85 },

@@ -14,7 +14,8 @@ const decides =
   "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
 
 /** With this code the runtime itself ended the creation, and rolled it back: a deadline in the text was a part's own. */
-const runtimeEndedIt = /code = unknown desc =|failed to (?:set ?up|create pod) network for/;
+const runtimeEndedIt =
+  /code = unknown desc =|failed to (?:set ?up|create pod) network for|timed out: context (?:deadline|canceled)/;
 
 /** Pulling the pause image is a registry problem, not a sandbox problem. */
 const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;

@@ -18,6 +18,11 @@ export const snapshotLeaseLeak: ClassDefinition = {
       pattern: /failed to (?:create|delete) lease for (?:pod )?sandbox|lease [0-9a-f]{64}: already exists/,
       confidence: 0.75,
     },
+    {
+      text: "failed to delete lease during cleanup: context deadline exceeded",
+      pattern: /failed to delete lease during cleanup/,
+      confidence: 0.7,
+    },
   ],
   logFragments: ["sandbox", "lease"],
   inSnapshot: "A lease whose name is a sandbox id that is neither listed nor recorded.",

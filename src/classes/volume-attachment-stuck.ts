@@ -39,9 +39,9 @@ export const volumeAttachmentStuck: ClassDefinition = {
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : … volume <handle> already attached to node <node>, and other refusals because another node has it',
       pattern:
-        /(?:volume|disk|device|resource|pvc)\b[^]{0,200}?(?:already attached to|is attached to (?:a different|another|node)|attached to (?:a )?different (?:instance|node|vm)|in use by another|currently attached to)|volumeinuse|code = failedprecondition desc = [^]{0,300}?attached/,
+        /(?:volume|disk|device|resource|pvc)\b[^]{0,200}?(?:already attached to|is attached to (?:a different|another|node)|attached to (?:a )?different (?:instance|node|vm)|in use by another|currently attached to|current status is (?:in-use|attaching|detaching|reserved))|the resource volume is in use|volumeinuse|code = failedprecondition desc = [^]{0,300}?attached/,
       within:
-        /attachvolume|controllerpublish|failedattachvolume|attachdetach|csi-attacher|failed to attach|cannot attach/,
+        /attachvolume|controllerpublish|failedattachvolume|attachdetach|csi-attacher|failed to attach|cannot (?:be )?attach|attaching the device/,
       confidence: 0.85,
     },
     {
@@ -61,7 +61,8 @@ export const volumeAttachmentStuck: ClassDefinition = {
     },
     {
       text: 'DetachVolume.Detach failed for volume "<pv>" … / rpc error: … failed to detach',
-      pattern: /detachvolume\.detach failed for volume|controllerunpublishvolume[^]{0,200}?(?:failed|error|code = )/,
+      pattern:
+        /detachvolume\.detach failed for volume|controllerunpublishvolume[^]{0,200}?(?:failed|error|code = )|failed to detach cns volume/,
       confidence: 0.8,
     },
     {
@@ -81,6 +82,7 @@ export const volumeAttachmentStuck: ClassDefinition = {
     },
   ],
   logFragments: [
+    "cns volume",
     "expected device",
     "attach timeout",
     "to attach to node",

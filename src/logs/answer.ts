@@ -9,7 +9,8 @@ const WRAPPERS: readonly string[] = [
   "rpc error: code = \\w{1,30} desc =",
   "rpc error code = \\w{1,30} desc =",
   `failed to (?:set ?up|destroy|create) (?:pod )?network (?:namespace )?for (?:pod )?sandbox ${QUOTED}:`,
-  "failed to (?:create pod network sandbox|destroy network for pod sandbox|setup network for pod sandbox) [^\\s()]{1,600}\\([0-9a-f]{6,64}\\):",
+  // CRI-O names the sandbox in whatever it failed to do.
+  '[a-z][^:"]{2,120} k8s_[^\\s()]{1,600}(?: in pod sandbox k8s_[^\\s()]{1,600})?\\([0-9a-f]{6,64}\\):',
   `error (?:adding|removing|deleting) (?:pod |container )?${QUOTED} (?:to|from) (?:CNI )?network ${QUOTED}:`,
   'plugin type="?[\\w./-]{1,80}"?(?: name="?[^"\\s]{1,120}"?)? failed \\(\\w{1,10}\\):',
   "networkPlugin \\w{1,20} failed to (?:set ?up|tear ?down) pod [^:]{1,300} network:",
@@ -48,6 +49,8 @@ const WRAPPERS: readonly string[] = [
   '(?:^|[\\s{,])"?(?:message|textPayload|note)"?: ?"',
   '(?:removing|stopping|run) (?:the )?pod sandbox(?: "?[0-9a-f]{10,64}"?)?(?: failed)?:',
   "(?:^|kubelet(?:, \\S{1,253})?\\s{1,20})Error: ",
+  "\\berr: ?",
+  "(?:^|\\s)error=(?=[a-z])",
   "\\bCaused by: (?:0: )?",
 ];
 
@@ -55,8 +58,8 @@ let wrapper: RegExp | undefined;
 
 /** What the writers add behind the cause: klog's other fields, JSON's other properties, a count of the same. */
 const AFTERWARDS =
-  /"? (?:pod|podUID|podSandboxID|sandboxID|sandbox|containerID|cgroupName|logger|name|numErrs|pid|source|subsys|subsystem|volume|VolumeAttachment|path|id|runtime|namespace|filter)=|", ?"\w{1,30}": ?/;
-const TAIL = /(?:[\s"'`}\]<,:>…│*]|\.{3})+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*$/;
+  /"{1,4} (?!name=)[a-z][\w.-]{0,40}=(?!=)|"? (?:containerID|pod|podUID|podSandboxID|sandboxID|sandbox|cgroupName|logger|name|numErrs|pid|source|subsys|subsystem|volume|VolumeAttachment|path|id|runtime|namespace|filter)=|", ?"\w{1,30}": ?/i;
+const TAIL = /(?:[\s"'`}\]<,:…│*]|(?<!<\w{1,20})>|\.{3})+$|(?:[\s"'`]*: unknown)[\s"'`}\]]*$/;
 
 /** A wrapper that was cut off before its end. */
 const UNFINISHED =
@@ -90,7 +93,7 @@ export function innermostCause(line: string): string | undefined {
 }
 
 /** In a plugin's own log: the message is all there is. */
-const MESSAGE = /"msg": ?"|\bmsg="|\[error\](?:\[\d{1,9}\])? (?:\S{1,60} \d{1,6}: )?/i;
+const MESSAGE = /\.go:\d{1,6}\] (?!")|"msg": ?"|\bmsg="|\[error\](?:\[\d{1,9}\])? (?:\S{1,60} \d{1,6}: )?/i;
 
 function startOfMessage(text: string): number | undefined {
   const match = MESSAGE.exec(text);

@@ -5,3 +5,14 @@ export const cniContext =
 /** The runtime itself is down: then an error about a sandbox has no meaning. */
 export const runtimeUnreachable =
   /(?:containerd|crio|dockershim|cri-dockerd|docker|isulad|frakti)\.sock: connect|npipe|runtime service .{0,40}unavailable desc = connection/;
+
+/** Programs that run containers without Kubernetes, and write of them in the same words. */
+const otherWriter =
+  /(?:^|[\s$])(?:docker|dockerd(?:\[\d{1,9}\])?|podman|nerdctl|buildah|docker-compose|compose|swarm): |error response from daemon|namespace=moby|module=libcontainerd|\/docker\/containerd\/|\bnetavark\b|\blibnetwork\b/;
+const ofPod =
+  /\bpods?\b|pod_?sandbox|failed(?:create|kill)\w|kube(?:let|rnetes|pods|ctl)|k8s[._]|\bcri\b|crictl|cri-dockerd|dockershim|networkplugin|runtime service|[iwef]\d{4} \d\d:\d\d:\d\d\.\d/;
+
+/** Whether a text from normalise() is another program's, about its own containers: no pod, and nobody who has pods, is in it. */
+export function isOfOtherProgram(text: string): boolean {
+  return otherWriter.test(text) && !ofPod.test(text);
+}

@@ -1,3 +1,5 @@
+import { isOfOtherProgram } from "./context.ts";
+
 /** What kubelet, the runtime, a network plugin or a volume's driver failed to do. */
 export type Operation =
   | "create-sandbox"
@@ -49,7 +51,7 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "unmount",
     pattern:
-      /unmount(?:volume\.\w{1,40}|device) failed|error cleaning subpath mounts|orphaned pod\b[^]{0,80}? found, but|failed to unmount volume|nodeun(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|unmounter\.\w{1,40} failed|failed to unmount\b[^]{0,200}?\/kubelet\/|volume\.\w{1,20}unmount failed|\/kubelet\/\S{1,400}: (?:target is busy|device or resource busy|directory not empty)|umount: \S{0,40}\/kubelet\//,
+      /unmount(?:volume\.\w{1,40}|device) failed|getdevicemountrefs check failed|error cleaning subpath mounts|orphaned pod\b[^]{0,80}? found, but|failed to unmount volume|nodeun(?:publish|stage)volume\b[^]{0,200}?(?:failed|error)|unmounter\.\w{1,40} failed|failed to unmount\b[^]{0,200}?\/kubelet\/|volume\.\w{1,20}unmount failed|\/kubelet\/\S{1,400}: (?:target is busy|device or resource busy|directory not empty)|umount: \S{0,40}\/kubelet\//,
   },
   {
     operation: "detach",
@@ -69,7 +71,7 @@ const OTHERS: readonly Wording[] = [
   {
     operation: "remove-container",
     pattern:
-      /removecontainer\b[^]{0,200}? failed|failed to remove container\b|removing (?:the )?container\b[^]{0,120}? failed|failed to delete container\b/,
+      /removecontainer\b[^]{0,200}? failed|failed to remove container\b|removing (?:the )?container\b[^]{0,120}? failed|failed to delete container\b|cannot delete (?:a )?running task\b/,
   },
   {
     operation: "stop-container",
@@ -107,15 +109,20 @@ const PLUGIN_CALLS: readonly Wording[] = [
   {
     operation: "cni-del",
     pattern:
-      /failed ?\((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network|hcn(?:delete|close)\w{3,30} failed|failed to get network \S{1,120} cached result/,
+      /failed ?\((?:delete|del)\)|\bcmddel\b[^]{0,20}?:|del cmd: |(?:delegate|conflist)del(?:egate)?: |error (?:while )?(?:deleting|removing) (?:container|pod|network)\b[^]{0,200}?(?:network|:)|error in invok\w{1,5} \w{0,20} ?del\b|teardownpodnetwork: |delnetwork: |del finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|del error: |error deleting network|hcn(?:delete|close)\w{3,30} failed|failed to (?:delete|remove) (?:hcn )?endpoint|\bcni del\b[^]{0,60}?(?:error|fail)|(?:error|failed)[^]{0,40}?\bcni del\b|\bdel command\b[^]{0,60}?err(?:or)?:|failed to get network \S{1,120} cached result/,
   },
   { operation: "cni-check", pattern: /failed ?\(check\)|\bcmdcheck\b[^]{0,20}?:/ },
   { operation: "cni-status", pattern: /failed \(status\)|cni status\b[^]{0,60}?(?:failed|error)/ },
   {
     operation: "cni-add",
     pattern:
-      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|erroraddinglogicalport|creation of endpoint failed|hcn(?:create|open)\w{3,30} failed|multus: \[[^\]]{1,400}\]: error|\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/,
+      /failed ?\(add\)|\bcmdadd\b[^]{0,20}?:|add cmd: |(?:delegate|conflist)add(?:egate)?: |error adding (?:container|pod|network|\S{1,300} to (?:cni )?network)\b|error in invok\w{1,5} \w{0,20} ?add\b|addnetwork: |add finished cni request[^]{0,1200}?err: (?!<nil>|nil\b)\S|add error: |networkplugin \S{1,20} failed|failed to (?:setup|configure) pod (?:interface|network)|erroraddinglogicalport|creation of endpoint failed|hcn(?:create|open)\w{3,30} failed|multus: \[[^\]]{1,400}\]: error/,
   },
+];
+
+/** A plugin's own log, by what it writes before each line. */
+const PLUGIN_LOG: readonly Wording[] = [
+  { operation: "cni-add", pattern: /\[error\][^]{0,60}?(?:ipam|cni|plugin\.go)/ },
 ];
 
 /** The wrappers of kubelet and of a CSI driver: which operation is inside may be cut off. */
@@ -129,9 +136,20 @@ const GROUPS: readonly (readonly Wording[])[] = [SANDBOX, OTHERS, PLUGIN_CALLS];
 /** Wording that none of the tables has: what it is about, that it fails, and the verb, wherever they stand. */
 const FAILS =
   /\b(?:fail(?:ed|s|ure|ing)?|error|err|unable|cannot|can not|could not|couldnt|timed out|timeout|refused|denied|panic|fatal|stuck)\b/;
-const ORDINARY = /\blevel=(?:info|debug)\b|level:(?:info|debug)\b|\[(?:info|debug)\]|(?:^|\s)i\d{4} \d\d:\d\d:\d\d/;
-const FIELD =
-  /sandbox\b[^]{0,300}?\b[0-9a-f]{64}\b|\b(?:pods?|kube\w*|containerd|cri-?o?|crictl|k3s|rke2|runtime|shim|kubernetes|csi|plugin|cni)\b/;
+const ORDINARY =
+  /\blevel=(?:info|debug)\b|level:(?:info|debug)\b|\[(?:info|debug)\]|(?:^|\s)i\d{4} \d\d:\d\d:\d\d|deprecated|will (?:be removed in|not be pruned)/;
+/** What a line of an error's level starts with: klog, logfmt, JSON, calico. */
+const ERROR_LEVEL =
+  "(?:\\b[ew]\\d{4} \\d\\d:\\d\\d:\\d\\d|\\blevel[=:](?:error|warning|fatal)|\\[(?:error|warning)\\]|(?:erro|warn|fata)\\[)";
+/** A name that only this field has, or a name of parts that others have as well in a log line of an error's level. */
+const FIELD = new RegExp(
+  [
+    "(?:sandbox|container(?:id)?)\\b[^]{0,300}?\\b[0-9a-f]{64}\\b",
+    "\\b(?:pods?|kube\\w*|containerd|cri-?o?|crictl|k3s|rke2|kubernetes|csi|cni)\\b",
+    "\\bk8s_\\w",
+    `${ERROR_LEVEL}[^]{0,400}?\\b(?:runtime|shim|plugin|nic|ovs|ovn|eni|ipam|endpoint|sandbox\\b[^]{0,80}?\\b[0-9a-f]{12,64})\\b`,
+  ].join("|"),
+);
 const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
   [
     /sandbox/,
@@ -177,8 +195,18 @@ const ABOUT: readonly (readonly [RegExp, readonly Wording[]])[] = [
     ],
   ],
   [
+    // The log of a plugin's daemon names the parts of a pod's network, and not the call.
+    new RegExp(
+      `${ERROR_LEVEL}[^]{0,2000}?(?:\\b(?:nic|interfaces?|endpoints?(?! ?slice)|veth|ovs|ovn|eni|ipam|hns|vf|ns network)\\b|setupns|teardownns)`,
+    ),
+    [
+      { operation: "cni-del", pattern: /\bdel\b|delet|remov|releas|tear|unplu[mg]|clean|deconfigur|detach/ },
+      { operation: "cni-add", pattern: /\badd|creat|set ?up|configur|assign|allocat|plu[mg]|attach|move|setupns/ },
+    ],
+  ],
+  [
     // A description of a pod has these words too: only lines of an error's level.
-    /(?:\b[ew]\d{4} \d\d:\d\d:\d\d|\blevel[=:](?:error|warning|fatal))[^]{0,2000}?container(?!d\b|manager)/,
+    new RegExp(`${ERROR_LEVEL}[^]{0,2000}?container(?!d\\b|manager)`),
     [
       { operation: "stop-container", pattern: /\bkill|stopp?(?:ing)?\b|terminat/ },
       { operation: "remove-container", pattern: /remov|delet|garbage/ },
@@ -199,16 +227,16 @@ function byItsWords(text: string): Operation | undefined {
 
 /** A removal of what is gone already, and a text about a status: no operation that failed. */
 const NOTHING_FAILED =
-  /(?:code = notfound desc = )?an error occurred when try to find (?:sandbox|container)|could not find (?:sandbox|container)|code = notfound desc = (?:could not find|container with id)/;
+  /cleanup warnings time=|error while processing event [^]{0,200}?\/sys\/fs\/cgroup\/|failed to reset devices\.list|(?:code = notfound desc = )?an error occurred when try to find (?:sandbox|container)|could not find (?:sandbox|container)|code = notfound desc = (?:could not find|container with id)/;
 
 /** What failed according to a text from normalise(); undefined if it contains no failing operation of this field. */
 export function operationIn(text: string): Operation | undefined {
-  if (NOTHING_FAILED.test(text)) return undefined;
+  if (NOTHING_FAILED.test(text) || isOfOtherProgram(text)) return undefined;
   for (const wordings of GROUPS) {
     const operation = firstIn(wordings, text);
     if (operation !== undefined) return operation;
   }
-  return byItsWords(text) ?? firstIn(WRAPPED, text);
+  return byItsWords(text) ?? firstIn(PLUGIN_LOG, text) ?? firstIn(WRAPPED, text);
 }
 
 /**
@@ -219,7 +247,7 @@ const SHARED =
   /^(?:failed|error|unable|cannot|could not)(?: to)?(?: while)? \w{3,12} (?:an? |the |infra )?(?:new |local |virtual )?(?:sandbox|container|network|volume|disk|ns\b)(?! (?:name|image|runtime))|^failed ?\((?:delete|del|add)\)$|^create(?: new)? sandbox/;
 /** Names, paths, ids and headers that only kubelet, a runtime, a plugin or a driver writes. */
 const OURS =
-  /\b(?:pods?|kube\w*|k8s\w*|containerd|cri|cri-?o|crictl|k3s|rke2|microk8s|dockershim|cri-dockerd|isulad|dockerd|runc|crun|kata|runsc|conmon|shim|cni|csi|netns|multus|clusternetwork)\b|\w{0,20}pod_?sandbox|for sandbox\b|plugin type=|networkplugin|failed(?:create|kill|mount|attach|sync)\w|volume\.\w{3,40} failed|(?:node|controller)(?:un)?(?:stage|publish)volume|attachdetach|kubernetes|\/kubelet\/|\bpvc-|\b(?:[0-9a-f]{64}|[0-9a-f]{13})\b|[iwef]\d{4} \d\d:\d\d:\d\d\.\d/;
+  /\b(?:pods?|kube\w*|k8s\w*|containerd|cri|cri-?o|crictl|k3s|rke2|microk8s|dockershim|cri-dockerd|isulad|dockerd|runc|crun|kata|runsc|conmon|shim|cni|csi|netns|multus|clusternetwork)\b|\w{0,20}pod_?sandbox|for sandbox\b|plugin type=|networkplugin|failed(?:create|kill|mount|attach|sync)\w|volume\.\w{3,40} failed|(?:node|controller)(?:un)?(?:stage|publish)volume|attachdetach|kubernetes|\/kubelet\/|(?:from|to) node\b|\bpvc-|\b(?:[0-9a-f]{64}|[0-9a-f]{13})\b|[iwef]\d{4} \d\d:\d\d:\d\d\.\d/;
 
 const CREATING: readonly Operation[] = ["create-sandbox", "cni-add"];
 const REMOVING: readonly Operation[] = ["stop-sandbox", "remove-sandbox", "cni-del"];

@@ -58,3 +58,11 @@ export function isCut(line: string): boolean {
   if (CUT_END.test(end) && !WHOLE_END.test(end)) return true;
   return line.length < FIELD_SEARCHED && OPEN_FIELD.test(line.trimEnd());
 }
+
+/** Go's verbs and calls, and the placeholders and keys of alert rules: somebody wrote these words for errors that did not happen. */
+const TEMPLATE =
+  /\b(?:fmt|errors|log|klog|logrus)\.[A-Z]\w{1,20}\(|\blog\.G\(|%[qwv](?![0-9A-Za-z%])|\{\{\s{0,4}\$|^\s{0,20}-? ?alert: [^]{0,400}?\bexpr: /;
+
+export function isTemplate(text: string): boolean {
+  return TEMPLATE.test(text.slice(0, FIELD_SEARCHED));
+}

@@ -75,10 +75,10 @@ describe("all halves together", () => {
   test("are large enough, of each kind", () => {
     const count = (kind: string) => lines.filter((one) => expectations(one).includes(kind)).length;
 
-    expect(lines.length).toBeGreaterThanOrEqual(640);
-    expect(count("operation")).toBeGreaterThanOrEqual(160);
+    expect(lines.length).toBeGreaterThanOrEqual(820);
+    expect(count("operation")).toBeGreaterThanOrEqual(220);
     expect(count("topic")).toBeGreaterThanOrEqual(40);
-    expect(count("none")).toBeGreaterThanOrEqual(130);
+    expect(count("none")).toBeGreaterThanOrEqual(180);
   });
 
   test("have no line twice", () => {

@@ -17,8 +17,10 @@ export interface SetLine {
   readonly note: string;
 }
 
-/** Two sets, each in random halves: the first half is for study, the second only for measuring. */
-export const setNames = ["first-half", "second-half", "later-first-half", "later-second-half"] as const;
+/** The last set: written before the matching was changed, and its second half was never read. */
+export const newestSets = ["newest-first-half", "newest-second-half"] as const;
+/** Three sets, each in random halves: the first half is for study, the second only for measuring. */
+export const setNames = ["first-half", "second-half", "later-first-half", "later-second-half", ...newestSets] as const;
 
 export function readSet(name: (typeof setNames)[number]): readonly SetLine[] {
   const text = readFileSync(new URL(`./sets/${name}.jsonl`, import.meta.url), "utf8");

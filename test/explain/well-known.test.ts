@@ -30,6 +30,19 @@ const WELL_KNOWN: readonly (readonly [string, string])[] = [
   ],
   ["scheduling", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."],
   ["pod-state-row", "cart-7d9f8c6b5c-x2x4z   0/1     Pending   0          12m"],
+  [
+    "sandbox-row",
+    "POD ID              CREATED             STATE               NAME                NAMESPACE           ATTEMPT\n7c1f0e5ab2d94       3 weeks ago         NotReady            web-0               shop                0",
+  ],
+  [
+    "image-pull",
+    '  Warning  InspectFailed  8s  kubelet  Failed to apply default image tag "Cart:2": couldn\'t parse image name "Cart:2": invalid reference format',
+  ],
+  [
+    "oom",
+    "kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-containerd-4afc,task=java,pid=42211,uid=1000",
+  ],
+  ["dns", "[ERROR] plugin/errors: 2 cart.shop.example. A: read udp 10.42.0.8:52118->10.0.0.2:53: i/o timeout"],
   ["pod-state-row", "cart-7d9f8c6b5c-x2x4z   1/1     Terminating   0          3d2h"],
   [
     "quota",
@@ -147,7 +160,13 @@ const OURS: readonly (readonly [string, string])[] = [
 ];
 
 /** What these texts show may have a ghost as its cause: the answer does not deny it. */
-const SYMPTOMS: ReadonlySet<string> = new Set(["pod-state-row", "not-running-yet", "node-not-ready", "rollout"]);
+const SYMPTOMS: ReadonlySet<string> = new Set([
+  "pod-state-row",
+  "sandbox-row",
+  "not-running-yet",
+  "node-not-ready",
+  "rollout",
+]);
 
 function groupsIn(text: string): readonly Group[] {
   const counted = grouper();

@@ -69,18 +69,18 @@ function freshAnswerTo(line: string): Answer {
   if (recognition?.level === undefined && !PERHAPS.test(line)) return NOTHING;
   if (recognition?.level === "cause") return { matches: recognition.matches, weight: weightOf(recognition) };
   const text = normalise(line.slice(0, MAX_CHARACTERS));
-  const topic = topicIn(text);
+  const operation = operationIn(text);
+  const topic = topicIn(text, operation);
   if (topic === undefined && recognition?.level !== undefined) {
     return { matches: recognition.matches, weight: weightOf(recognition) };
   }
-  const failure = topic?.isOrdinary === true ? undefined : failureIn(line, text);
+  const failure = topic?.isOrdinary === true ? undefined : failureIn(line, text, operation);
   if (topic !== undefined) return { matches: [], topic, failure, weight: 3 };
   if (failure === undefined) return NOTHING;
   return { matches: [], failure, weight: failure.cause === undefined ? 1 : 2 };
 }
 
-function failureIn(line: string, text: string): Failure | undefined {
-  const operation = operationIn(text);
+function failureIn(line: string, text: string, operation: Operation | undefined): Failure | undefined {
   if (operation === undefined) return undefined;
   const cause = innermostCause(line.slice(0, MAX_CHARACTERS));
   return { operation, ...subjectOf(text), ...calleeOf(text), cause, isCut: isCut(line), line };
@@ -92,4 +92,4 @@ function weightOf({ level }: Recognition): number {
 
 /** Every line with an answer contains one of these words: the other lines of a large log cost one search. */
 const PERHAPS =
-  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not healthy|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning|forbidden|no matches|stopped posting|no running task|violate|pleg (?:is|was|has) |must be logged|pressure|unbound|pending|containercreating|terminating|table full|bridge-nf|runasnonroot|exit code|modified|invalid capacity|waiting to start|progress deadline|backoff limit|resolve|no servers|did not kill/i;
+  /fail|error|err=|unable|cannot|could not|couldn|refus|denied|invalid|exceeded|insufficient|not found|no such|timed out|timeout|back-?off|exhausted|killed|oom|evict|unhealthy|taint|available|quota|webhook|x509|panic|fatal|busy|stale|blocked|netdevice|_net|reserved|orphan|conflict|not ready|not healthy|notready|not initialized|networkready|is down|not yet|swap|cgroup|curl: |root root|years ago|dnat name|createdat|larger than|too many|already|mismatch|warning|forbidden|no matches|stopped posting|no running task|violate|pleg (?:is|was|has) |must be logged|pressure|unbound|pending|containercreating|terminating|table full|bridge-nf|runasnonroot|exit code|modified|invalid capacity|waiting to start|still running|must be stopped|progress deadline|backoff limit|resolve|no servers|did not kill/i;

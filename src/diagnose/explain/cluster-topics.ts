@@ -78,7 +78,7 @@ export const clusterTopics: readonly KnownTopic[] = [
   },
   {
     id: "update-conflict",
-    pattern: /the object has been modified; please apply your changes|operation cannot be fulfilled on/,
+    pattern: /the object has been modified\b|operation cannot be fulfilled on/,
     what: "Two writers changed one object at the same time; the second has to read it again, and does.",
     goTo: "Nothing to do, unless it repeats for minutes: then two controllers work against each other.",
     isOrdinary: true,
@@ -110,6 +110,13 @@ export const clusterTopics: readonly KnownTopic[] = [
       /couldnt validate the identity of the api server|jws-kubeconfig|token id \S{1,40} (?:is invalid|not found)|cluster-info\?timeout/,
     what: "The node cannot join: the API server does not answer at that address, or the token is no longer valid.",
     goTo: "kubeadm token create --print-join-command on the control plane, and check address, port 6443 and the clocks of both.",
+  },
+  {
+    id: "sandbox-row",
+    pattern: /(?:^|\s)[0-9a-f]{13} (?:about )?\w{1,6} \w{3,7} ago notready [a-z0-9]/,
+    what: "A row of crictl pods: NotReady alone is no failure, because kubelet keeps the newest dead sandbox of a pod for its logs.",
+    goTo: "unghost scan on that node names the sandboxes that block something.",
+    isSymptom: true,
   },
   {
     id: "pod-state-row",

@@ -1,3 +1,4 @@
+import { isTemplate } from "../../logs/text.ts";
 import { type Answer, answerTo } from "./answer.ts";
 import type { Match } from "./recognise.ts";
 
@@ -67,7 +68,7 @@ export function explainText(text: string): readonly (readonly Match[])[] {
 
 function answersTo(lines: readonly string[]): readonly Answer[] {
   const [first] = lines;
-  if (first === undefined) return [];
+  if (first === undefined || isTemplate(lines.join(" "))) return [];
   if (lines.length === 1) return present([answerTo(first)]);
   const alone = lines.map((line) => answerTo(line));
   const joined = bestJoin(lines.slice(1).every((line) => QUOTE_MARK.test(line)) ? lines.map(withoutQuoteMark) : lines);

@@ -1,3 +1,4 @@
+import type { Operation } from "../../logs/operation.ts";
 import { clusterTopics } from "./cluster-topics.ts";
 
 /** A known trouble of pods or nodes that has nothing to do with stuck sandboxes. Never a finding about a node. */
@@ -17,6 +18,8 @@ export interface KnownTopic extends Topic {
   /** Tested against a line after normalise(). */
   readonly pattern: RegExp;
   readonly unless?: RegExp;
+  /** It is about a program, an image or a volume of the pod's own: a sandbox has none of these. */
+  readonly ofContainers?: true;
 }
 
 const describePod = "kubectl describe pod";
@@ -26,7 +29,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "image-pull",
     pattern:
-      /errimagepull|imagepullbackoff|back-off pulling image|fail(?:ed)? (?:to pull|pulling) (?:and unpack )?image|pullimage from image service failed|failed to get sandbox image|errimageneverpull|invalidimagename|failed to resolve (?:reference|image)|pull access denied|manifest (?:for \S{1,200} )?(?:unknown|not found)|toomanyrequests: |(?:initializing source|pinging container registry) \S|error pulling image|unable to pull sandbox image|pulling from host \S{1,200} failed|pull image \S{1,200} failed/,
+      /errimagepull|imagepullbackoff|back-off pulling image|fail(?:ed)? (?:to pull|pulling) (?:and unpack )?image|pullimage from image service failed|failed to get sandbox image|errimageneverpull|invalidimagename|failed to resolve (?:reference|image)|pull access denied|manifest (?:for \S{1,200} )?(?:unknown|not found)|toomanyrequests: |(?:initializing source|pinging container registry) \S|error pulling image|unable to pull sandbox image|pulling from host \S{1,200} failed|inspectfailed|couldnt parse image name|pull image \S{1,200} failed/,
     what: "An image cannot be pulled.",
     goTo: "Check the image's name, the registry's answer, pull secrets, proxy, DNS and rate limits; for the pause image the runtime's sandbox_image or pinned_images setting (crictl pull IMAGE on the node shows the same error).",
   },
@@ -46,7 +49,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "oom",
     pattern:
-      /oomkilled|oom-killed|oom_score_adj|killed process \d{1,8}|memory cgroup out of memory|out of memory: kill|systemoom|invoked oom-killer/,
+      /oomkilled|oom-kill:constraint|oom-killed|oom_score_adj|killed process \d{1,8}|memory cgroup out of memory|out of memory: kill|systemoom|invoked oom-killer/,
     unless: /multus-daemon|kube-multus/,
     what: "A process needed more memory than its limit or the node has, and the kernel ended it.",
     goTo: "Raise the container's memory limit, or give the node less to do (kubectl top pod, dmesg).",
@@ -110,7 +113,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "dns",
     pattern:
-      /lookup \S{1,253}(?: on \S{1,60})?: (?:no such host|server misbehaving|i\/o timeout|temporary failure)|could not resolve host|temporary failure in name resolution|getaddrinfo (?:enotfound|eai_again)|nxdomain|cant (?:resolve|find) \S{1,253}(?:: (?:nxdomain|no answer|server fail|try again))?$|no servers could be reached/,
+      /plugin\/errors: \d \S|lookup \S{1,253}(?: on \S{1,60})?: (?:no such host|server misbehaving|i\/o timeout|temporary failure)|could not resolve host|temporary failure in name resolution|getaddrinfo (?:enotfound|eai_again)|nxdomain|cant (?:resolve|find) \S{1,253}(?:: (?:nxdomain|no answer|server fail|try again))?$|no servers could be reached/,
     what: "A name cannot be resolved.",
     goTo: "Check the DNS server that was asked: CoreDNS for pods, the host's resolver for kubelet and the runtime.",
   },
@@ -143,7 +146,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "eviction",
     pattern:
-      /the node was low on resource|evictionthresholdmet|eviction manager: |\bevicted\b|freediskspacefailed|imagegcfailed|failed to garbage collect required amount of images|(?:disk|memory|pid)pressure (?:true|$)|nodehas(?:disk|memory|pid)pressure|kubelethas(?:disk|memory|pid)pressure|kubelethasinsufficient\w{3,6}|had (?:taints? )?\{?node\.kubernetes\.io\/(?:disk|memory|pid)-pressure|node has insufficient memory|the node had condition: /,
+      /the node was low on resource|evictionthresholdmet|eviction manager: (?:attempting|must evict|eviction|pod|pods|thresholds?|cannot evict|timed out|unexpected|no resources|unable to evict)\b|\bevicted\b|freediskspacefailed|imagegcfailed|failed to garbage collect required amount of images|(?:disk|memory|pid)pressure (?:true|$)|nodehas(?:disk|memory|pid)pressure|kubelethas(?:disk|memory|pid)pressure|kubelethasinsufficient\w{3,6}|had (?:taints? )?\{?node\.kubernetes\.io\/(?:disk|memory|pid)-pressure|node has insufficient memory|the node had condition: /,
     what: "The node is short of disk space or memory, and kubelet makes room.",
     goTo: "Free space on the node (images, logs, emptyDir volumes), and check what used it.",
   },
@@ -156,6 +159,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   },
   {
     id: "container-command",
+    ofContainers: true,
     pattern:
       /unable to start container process: (?:error during container init: )?exec|exec:? \S{1,200}: (?:stat |executable file not found|permission denied|no such file)|exec format error|starting container process caused[^]{0,40}?exec|executable file not found in \$?path|exec user process caused|runcontainererror[^]{0,200}?exec/,
     unless: /fork\/exec|\/cni\/|iptables|plugin type=|netplugin|\/pause\b|apparmor_parser/,
@@ -164,6 +168,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   },
   {
     id: "container-mount",
+    ofContainers: true,
     pattern:
       /error mounting \S{1,400} to rootfs at \S{1,300}: (?:[^:]{1,200}: )?(?:not a directory|no such file|permission denied|operation not permitted|read-only file system|create mountpoint|mkdir|change mount propagation|mount \S{1,300})|are you trying to mount a directory onto a file/,
     what: "A volume of the pod cannot be mounted into the container: the paths do not fit each other (a file over a directory, a missing subPath), or the kernel refuses it.",
@@ -211,7 +216,7 @@ const NODE_TOPICS: readonly KnownTopic[] = [
   {
     id: "gone-already",
     pattern:
-      /an error occurred when try to find (?:sandbox|container)|code = notfound desc = (?:could not find (?:sandbox|container)|container with id)|no such container: [0-9a-f]{12}|error finding container [0-9a-f]{12}/,
+      /an error occurred when try to find (?:sandbox|container)|code = notfound desc = (?:could not find (?:sandbox|container)|container with id)|no such container: [0-9a-f]{12}|error finding container [0-9a-f]{12}|failed to create existing container: |cleanup warnings time=/,
     what: "What was asked for is already gone: kubelet, cadvisor or an operator asked again after its removal.",
     goTo: "Nothing to do, unless it repeats for the same id for minutes: then restart kubelet.",
     isOrdinary: true,
@@ -316,8 +321,12 @@ const NODE_TOPICS: readonly KnownTopic[] = [
 /** Topics of a pod or node before those of a cluster, whose words are more general. */
 const TOPICS: readonly KnownTopic[] = [...NODE_TOPICS, ...clusterTopics];
 
-export function topicIn(text: string): Topic | undefined {
-  const found = TOPICS.find(({ pattern, unless }) => pattern.test(text) && unless?.test(text) !== true);
+export function topicIn(text: string, operation?: Operation): Topic | undefined {
+  const ofSandbox = operation === "create-sandbox" || operation === "cni-add";
+  const found = TOPICS.find(
+    ({ pattern, unless, ofContainers }) =>
+      pattern.test(text) && unless?.test(text) !== true && !(ofContainers === true && ofSandbox),
+  );
   if (found === undefined) return undefined;
   const { id, what, goTo, isOrdinary, isSymptom } = found;
   return { id, what, goTo, isOrdinary, isSymptom };

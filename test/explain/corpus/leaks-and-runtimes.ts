@@ -31,7 +31,10 @@ export const leaksAndRuntimes: readonly Case[] = [
     'level=error msg="failed to delete shim" error="context deadline exceeded" id=7c1f',
     'level=warning msg="failed to clean up after shim disconnected" error=": context deadline exceeded" id=7c1f namespace=k8s.io',
   ]),
-  ...lines("snapshot-lease-leak", [`failed to create lease for sandbox "${ID}": lease "${ID}": already exists`]),
+  ...lines("snapshot-lease-leak", [
+    `failed to create lease for sandbox "${ID}": lease "${ID}": already exists`,
+    'time="2026-11-15T03:22:07.1Z" level=error msg="failed to delete lease during cleanup" error="lease store is closed"',
+  ]),
   ...lines("stale-hostport-rules", [
     `-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"cbr0\\" id: \\"${ID}\\"" -m multiport --dports 8080 -j CNI-DN-2cbdc0366bc65971858cc`,
   ]),

@@ -43,6 +43,7 @@ export const nodeLimits: readonly Case[] = [
   ...lines("image-snapshot-missing", [
     'Failed to create pod sandbox: rpc error: code = NotFound desc = failed to create containerd container: create snapshot: missing parent "k8s.io/4/sha256:d948c1475f" bucket: not found',
     `RunPodSandbox failed: failed to create containerd container: parent snapshot sha256:${ID} does not exist: not found`,
+    `Failed to create pod sandbox: rpc error: code = NotFound desc = failed to create containerd container: error unpacking image: failed to extract layer sha256:${ID}: failed to get reader from content store: content digest sha256:${ID2}: not found`,
   ]),
   ...lines("crio-storage-corrupt", [
     `Failed to create pod sandbox: rpc error: code = Unknown desc = error creating pod sandbox with name "k8s_web-0_shop_${UID}_0": layer not known`,

@@ -94,6 +94,7 @@ export const removalFailsMore: readonly Case[] = [
     `failed to stop infra container for pod sandbox ${ID}: failed to stop container k8s_POD_c_ns_${UID}_0: ttrpc: closed: unknown`,
     `StopPodSandbox "${ID}" failed: failed to get sandbox container: container not found`,
     "runc did not terminate sucessfully: exit status 1: container does not exist",
+    `failed to delete container k8s_app_web-0_shop_${UID}_0 in pod sandbox ${ID}: \`/usr/bin/crun delete --force ${ID}\` failed: error opening file \`/run/crun/${ID}/status\`: No such file or directory`,
     `failed to query controller status: rpc error: code = Unavailable`,
     `failed to stop sandbox "${ID2}": dial unix /run/containerd/containerd-shim/abc.sock: connect: connection refused`,
   ]),
