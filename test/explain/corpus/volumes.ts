@@ -4,7 +4,7 @@ export const volumes: readonly Case[] = [
   ...lines("volume-attachment-stuck", [
     'AttachVolume.Attach failed for volume "pvc-9" : rpc error: code = Internal desc = [ControllerPublishVolume] failed to attach volume: volume 8fd1 status must be available, but the current status is attaching (HTTP 400)',
     'AttachVolume.Attach failed for volume "pvc-2" : rpc error: code = Internal desc = Failed to attach disk: "8fd1" with node: "w1" err The resource \'volume\' is in use.',
-    '{"level":"error","caller":"vanilla/controller.go:1","msg":"failed to detach disk: \"8fd1\" from node: \"w1\" err failed to detach cns volume: \"8fd1\" from node vm: VirtualMachine:vm-1"}',
+    '{"level":"error","caller":"vanilla/controller.go:1","msg":"failed to detach disk: \\"8fd1\\" from node: \\"w1\\" err failed to detach cns volume: \\"8fd1\\" from node vm: VirtualMachine:vm-1"}',
     'GRPC error: rpc error: code = Internal desc = Could not attach volume "vol-1" to node "i-1": attachment of disk "vol-1" failed, expected device to be attached but was attaching',
     'Warning  FailedAttachVolume  7s (x9 over 21m)  attachdetach-controller  AttachVolume.Attach failed for volume "pvc-4b1d" : timed out waiting for external-attacher of rook-ceph.rbd.csi.ceph.com CSI driver to attach volume 0001-0009-rook-ceph-0000000000000002-77',
     'E1115 03:22:07.1 1 nestedpendingoperations.go:348] Operation for "{volumeName:kubernetes.io/csi/driver.longhorn.io^pvc-4b1d podName: nodeName:}" failed. Error: AttachVolume.Attach failed for volume "pvc-4b1d" (UniqueName: "kubernetes.io/csi/driver.longhorn.io^pvc-4b1d") from node "n1" : timed out waiting for external-attacher of driver.longhorn.io CSI driver to attach volume pvc-4b1d',
