@@ -31,7 +31,7 @@ export const netnsBusy: ClassDefinition = {
     },
     {
       text: "/var/run/netns/cni-<uuid>: device or resource busy",
-      // Others' namespaces have names that a person chose.
+      // Namespaces of other programs have other names.
       pattern: /\/netns\/(?:cni-\S{1,80}|[0-9a-f]{8}-\S{1,80}|[<x*]\S{1,80}): device or resource busy/,
       confidence: 0.9,
     },

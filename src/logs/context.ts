@@ -12,7 +12,7 @@ const otherWriter =
 const ofPod =
   /\bpods?\b|pod_?sandbox|failed(?:create|kill)\w|kube(?:let|rnetes|pods|ctl)|k8s[._]|\bcri\b|crictl|cri-dockerd|dockershim|networkplugin|runtime service|[iwef]\d{4} \d\d:\d\d:\d\d\.\d/;
 
-/** Whether a text from normalise() is another program's, about its own containers: no pod, and nobody who has pods, is in it. */
+/** Whether a text from normalise() is another program's, about its own containers: it names no pod, and no program that has pods. */
 export function isOfOtherProgram(text: string): boolean {
   return otherWriter.test(text) && !ofPod.test(text);
 }

@@ -21,7 +21,7 @@ describe("nothing is answered", () => {
     ["nerdctl", 'nerdctl: FATA[0001] failed to create CNI network "web": subnet overlaps'],
     ["a desktop's own sandboxes", "sbx daemon: npipe: failed to load shim; reconnecting to running sandboxes"],
     [
-      "a person's namespace",
+      "an operator's namespace",
       'ip netns del blue: Cannot remove namespace file "/var/run/netns/blue": Device or resource busy',
     ],
   ])("to %s without a pod", (_, line) => {
