@@ -388,7 +388,10 @@ export const sandboxFilesBusy: ClassDefinition = {
     ],
     gates: ["The sandbox is dead.", "The path lies below this id's own directory."],
   },
-  byHand: ["grep -l <id> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>."],
+  byHand: [
+    "grep -l <id> /proc/[0-9]*/mountinfo: restart the holder, then crictl rmp <id>.",
+    "CRI-O: a security agent of the node that runs podman pins mounts below /var/lib/containers (Falcon sensor 7.30 and later is in the reports).",
+  ],
   danger: "An unmount outside the id's own directory hits running pods.",
   links: ["containerd/containerd#11376", "cri-o/cri-o#1453"],
 };

@@ -110,6 +110,7 @@ export const sandboxNameHeldByInflightRun: ClassDefinition = {
     "k3s-io/k3s#14078",
     "google/gvisor#9011",
     "kubernetes/kubernetes#107561",
+    "kubernetes/kubernetes#139097",
     "kubernetes/kubernetes#141599",
     "cozystack/cozystack#2310",
     "siderolabs/talos#13411",

@@ -15,6 +15,7 @@ import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
 import { resolveSettings } from "../settings/read.ts";
 import { nodeFlags } from "../settings/table.ts";
+import { textChunks } from "../text-input.ts";
 import { anyArguments, defineCommand } from "./index.ts";
 
 const explainFlags = {
@@ -55,6 +56,11 @@ const MAX_RECORDS = 5_000;
 /** Everything relevant is within the first megabyte of a line. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_FILE_BYTES = 512 * 1024 * 1024;
+const BLANK = "Nothing to explain: the input is empty.\n";
+const SHORTENED =
+  "journalctl left out messages longer than 4 KiB: add --all, or use its plain output (journalctl --no-pager -l).";
+const CUT =
+  "Only the first 1 MiB of each line was read, and one is longer: put each record on a line of its own (jq -c '.[]').";
 const EMPTY_JOURNALD =
   "journald has no lines of kubelet or a container runtime on this node. Give their log as a file, or on stdin with -.";
 
@@ -74,11 +80,11 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
   }
   const found = await gather(options, io);
   if (found === undefined) return ExitCode.usage;
-  const { groups, matches, isNothingRead } = found;
+  const { groups, matches, isNothingRead, isBlank } = found;
   const data = { matches, failures: failuresIn(groups), topics: topicsIn(groups) };
   await print(options, data, () => renderAnswers(groups, { ...style, verbose: options.verbose }), io);
   if (groups.length === 0 && options.output === "table" && !isNothingRead) {
-    io.stderr(notRecognised(options.texts.join("\n")));
+    io.stderr(isBlank ? BLANK : notRecognised(options.texts.join("\n"), found.isCut));
   }
   return groups.some(({ kind }) => kind === "class") ? ExitCode.ok : ExitCode.findings;
 }
@@ -102,6 +108,10 @@ interface Found {
   readonly matches: readonly Match[];
   /** Only journald was requested, without a result: the error was reported. */
   readonly isNothingRead: boolean;
+  /** There was no text in what was read. */
+  readonly isBlank: boolean;
+  /** A line was not read to its end. */
+  readonly isCut: boolean;
 }
 
 async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | undefined> {
@@ -112,8 +122,9 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   }
   const missing = options.texts.find((text) => isPath(text) && !isFile(text));
   if (missing !== undefined) {
+    const why = isDirectory(missing) ? "it is a directory" : "it does not exist";
     io.stderr(
-      `unghost: cannot read ${printable(missing)}: it does not exist. Name a file that can be read, or quote the error line.\n`,
+      `unghost: cannot read ${printable(missing)}: ${why}. Name a file that can be read, or quote the error line.\n`,
     );
     return undefined;
   }
@@ -129,27 +140,34 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
     }
   }
   const words: string[] = [];
+  const seen: LinesRead[] = [];
   for (const text of options.texts) {
     if (text === "-") continue;
-    if (isFile(text)) await readFileLines(text, keep, io);
+    if (isFile(text)) seen.push(await readFileLines(text, keep, io));
     else words.push(text);
   }
   keep(explainArguments(words));
-  if (readsStdin) await readLines(io.stdin(), keep);
+  if (readsStdin) seen.push(await readOrReport("standard input", io.stdin(), keep, io));
   let lines = 0;
   if (options.journal) {
     const problem = await journaldLines(io.env, async (chunks) => {
-      lines = await readLines(chunks, keep);
+      const journal = await readLines(chunks, keep);
+      lines = journal.lines;
+      seen.push(journal);
     });
     if (problem !== undefined) io.stderr(`${problem}\n`);
     else if (lines === 0) io.stderr(`${EMPTY_JOURNALD}\n`);
   }
+  if (seen.some(({ isShortened }) => isShortened)) io.stderr(`${SHORTENED}\n`);
+  const isCut = seen.some((one) => one.isCut);
+  if (seen.some((one) => one.isCut && one !== UNREAD)) io.stderr(`${CUT}\n`);
   if (options.output !== "table" && records > MAX_RECORDS) {
     io.stderr(`Showing the first ${MAX_RECORDS} of ${records} recognised records.\n`);
   }
   const isNothingRead = options.journal && lines === 0 && !readsStdin && options.texts.length === 0;
+  const isBlank = words.every((word) => word.trim() === "") && seen.every((one) => !one.hasText);
   const groups = counted.groups();
-  return { groups, matches: inOrderOf(groups, recognised), isNothingRead };
+  return { groups, matches: inOrderOf(groups, recognised), isNothingRead, isBlank, isCut };
 }
 
 function inOrderOf(groups: readonly Group[], recognised: readonly (readonly Match[])[]): readonly Match[] {
@@ -171,25 +189,65 @@ function explainArguments(texts: readonly string[]): readonly Answer[] {
   return joined.length > 0 ? joined : apart;
 }
 
-async function readFileLines(path: string, keep: (found: readonly Answer[]) => void, io: ExplainIo): Promise<void> {
-  try {
-    await readLines(createReadStream(path, { end: MAX_FILE_BYTES - 1 }), keep);
-  } catch (error) {
-    io.stderr(`Could not read ${path}: ${error instanceof Error ? error.message : String(error)}\n`);
-    return;
-  }
-  if (statSync(path).size > MAX_FILE_BYTES) io.stderr(`Only the first 512 MiB of ${path} were read.\n`);
+interface LinesRead {
+  readonly lines: number;
+  readonly hasText: boolean;
+  /** journalctl has left out messages. */
+  readonly isShortened: boolean;
+  readonly isCut: boolean;
 }
 
-async function readLines(chunks: AsyncIterable<Uint8Array>, keep: (found: readonly Answer[]) => void): Promise<number> {
+/** Nothing is known of what could not be read. */
+const UNREAD: LinesRead = { lines: 0, hasText: true, isShortened: false, isCut: true };
+
+async function readFileLines(
+  path: string,
+  keep: (found: readonly Answer[]) => void,
+  io: ExplainIo,
+): Promise<LinesRead> {
+  const file = await readOrReport(path, createReadStream(path, { end: MAX_FILE_BYTES - 1 }), keep, io);
+  if (file !== UNREAD && statSync(path).size > MAX_FILE_BYTES) {
+    io.stderr(`Only the first 512 MiB of ${path} were read.\n`);
+  }
+  return file;
+}
+
+async function readOrReport(
+  name: string,
+  chunks: AsyncIterable<Uint8Array>,
+  keep: (found: readonly Answer[]) => void,
+  io: ExplainIo,
+): Promise<LinesRead> {
+  try {
+    return await readLines(chunks, keep);
+  } catch (error) {
+    io.stderr(`Could not read ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return UNREAD;
+  }
+}
+
+/** `journalctl -o json` without --all has null in the place of a message that is longer than 4 KiB. */
+const LEFT_OUT = /"MESSAGE" ?: ?null\b/;
+
+async function readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  keep: (found: readonly Answer[]) => void,
+): Promise<LinesRead> {
   const reader = recordReader();
   let lines = 0;
-  for await (const { bytes } of splitLines(chunks, MAX_LINE_BYTES)) {
+  let hasText = false;
+  let isShortened = false;
+  let isCut = false;
+  for await (const { bytes, isCut: isLong } of splitLines(textChunks(chunks), MAX_LINE_BYTES)) {
     lines += 1;
-    keep(reader.push(Buffer.from(bytes).toString("utf8").replace(/\r$/, "")));
+    const text = Buffer.from(bytes).toString("utf8").replace(/\r$/, "");
+    isCut ||= isLong;
+    hasText ||= text.trim() !== "";
+    isShortened ||= LEFT_OUT.test(text);
+    keep(reader.push(text));
   }
   keep(reader.end());
-  return lines;
+  return { lines, hasText, isShortened, isCut };
 }
 
 /** No error line is a single word that starts or ends like this. */
@@ -201,6 +259,14 @@ function isPath(text: string): boolean {
 function isFile(text: string): boolean {
   try {
     return statSync(text).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function isDirectory(text: string): boolean {
+  try {
+    return statSync(text).isDirectory();
   } catch {
     return false;
   }
@@ -225,13 +291,13 @@ function manualEntry(one: FailureClass) {
   };
 }
 
-function notRecognised(text: string): string {
+function notRecognised(text: string, isCut: boolean): string {
   if (/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(text)) {
     return `There is no failure class “${text}”, and no log line reads like that. See: unghost explain --list\n`;
   }
   const harmless = /sandbox changed, it will be killed/i.test(text);
   return [
-    "Not recognised: this text contains no failing sandbox, network or volume operation.",
+    `Not recognised: ${isCut ? "what was read of this text" : "this text"} contains no failing sandbox, network or volume operation.`,
     harmless
       ? "“Pod sandbox changed” alone is normal (unghost explain sandbox-changed-alone); the cause, if any, is in another line."
       : "Give more of the log around it (journalctl --no-pager -l), or see what unghost knows with: unghost explain --list",

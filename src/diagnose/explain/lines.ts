@@ -23,6 +23,8 @@ export function recordReader() {
   let pending: string[] = [];
   let size = 0;
   let isFolded = false;
+  /** Of a message whose end has not come yet. */
+  let bytes: string | undefined;
 
   function flush(): readonly Answer[] {
     const lines = pending;
@@ -32,7 +34,13 @@ export function recordReader() {
     return answersTo(lines);
   }
 
-  function push(line: string): readonly Answer[] {
+  function push(physical: string): readonly Answer[] {
+    if (bytes !== undefined || FIRST_OF_BYTES.test(physical)) {
+      bytes = `${bytes ?? ""}${physical.trim()}`;
+      if (!physical.includes("]") && bytes.length < LONGEST_BYTES) return [];
+    }
+    const line = withMessage(bytes ?? physical);
+    bytes = undefined;
     const blank = line.trim() === "";
     const full = pending.length >= MAX_LINES || size + line.length > MAX_CHARS;
     if (isFolded && !full) {
@@ -52,6 +60,20 @@ export function recordReader() {
   }
 
   return { push, end: flush };
+}
+
+/** `journalctl -o json` writes a message with colours or other control characters as the numbers of its bytes. */
+const BYTES = /"MESSAGE" ?: ?\[\s*(\d{1,3}(?:\s*,\s*\d{1,3}){1,16383})\s*\]/;
+/** In `-o json-pretty` each byte has a line of its own. */
+const FIRST_OF_BYTES = /"MESSAGE" ?: ?\[\s*$/;
+const LONGEST_BYTES = 512 * 1024;
+
+function withMessage(line: string): string {
+  if (!line.includes('"MESSAGE"')) return line;
+  return line.replace(BYTES, (_, numbers: string) => {
+    const message = new TextDecoder().decode(Uint8Array.from(numbers.split(","), Number));
+    return `"MESSAGE":${JSON.stringify(message)}`;
+  });
 }
 
 /** The answers to a text, record by record. Records without an answer are left out. */

@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { classes } from "../../../src/classes/index.ts";
 import { type ExplainOptions, runExplain } from "../../../src/cli/commands/explain.ts";
@@ -112,6 +113,69 @@ describe("explain", () => {
     await expect((await explain({ texts: [line] }, { columns })).stdout).toMatchFileSnapshot(
       `../golden/explain-line.${columns}.txt`,
     );
+  });
+
+  test.each([
+    ["an empty input", ""],
+    ["blank lines", "\n  \n\t\n"],
+  ])("says of %s that there is nothing to explain", async (_, stdin) => {
+    const { code, stdout, stderr } = await explain({}, { stdin });
+
+    expect([code, stdout, stderr]).toEqual([1, "", "Nothing to explain: the input is empty.\n"]);
+  });
+
+  test("does not say what a line contains that it has not read to its end", async () => {
+    const { code, stderr } = await explain({}, { stdin: `${"x ".repeat(600_000)}${corrupt}` });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain("Only the first 1 MiB of each line was read");
+    expect(stderr).toContain("Not recognised: what was read of this text contains no failing");
+  });
+
+  test("names a directory as what it is", async () => {
+    const { code, stderr } = await explain({ texts: [dir] });
+
+    expect([code, stderr]).toEqual([64, expect.stringContaining(`cannot read ${dir}: it is a directory.`)]);
+  });
+
+  test.each<[string, (text: string) => Uint8Array]>([
+    ["compressed by logrotate", (text) => gzipSync(text)],
+    ["in UTF-16, as PowerShell writes it", (text) => Buffer.from(`\uFEFF${text}\r\n`, "utf16le")],
+    ["in UTF-16 of the other byte order", (text) => Buffer.from(`\uFEFF${text}\r\n`, "utf16le").swap16()],
+    ["with a byte order mark", (text) => Buffer.from(`\uFEFF${text}`)],
+  ])("reads a file %s", async (_, encode) => {
+    const path = join(dir, "encoded.log");
+    writeFileSync(path, encode(`pod=shop/web-0 ${corrupt}`));
+
+    const { code, stdout, stderr } = await explain({ texts: [path] });
+
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("Who: pod shop/web-0");
+  });
+
+  test("a compressed file that ends too early is reported, with what it contains", async () => {
+    const path = join(dir, "cut.log.gz");
+    writeFileSync(path, gzipSync(`${corrupt}\n${"x".repeat(10_000)}`).subarray(0, -12));
+
+    const { stderr } = await explain({ texts: [path] });
+
+    expect(stderr).toContain(`Could not read ${path}: unexpected end of file`);
+    expect(stderr).not.toContain("the input is empty");
+  });
+
+  test("reads a message that journalctl writes as bytes, and says when it left one out", async () => {
+    const MESSAGE = [...Buffer.from(`\u001b[31mERRO\u001b[0m ${corrupt}`)];
+
+    const coloured = await explain({}, { stdin: JSON.stringify({ PRIORITY: "3", MESSAGE }) });
+    const pretty = await explain(
+      {},
+      { stdin: JSON.stringify({ PRIORITY: "3", MESSAGE }, null, 8).replace('MESSAGE":', 'MESSAGE" :') },
+    );
+    const without = await explain({}, { stdin: JSON.stringify({ PRIORITY: "3", MESSAGE: null }) });
+
+    expect([coloured.code, pretty.code]).toEqual([0, 0]);
+    expect(without.code).toBe(1);
+    expect(without.stderr).toContain("journalctl left out messages longer than 4 KiB: add --all");
   });
 
   test.each(["containerd.log", "logs/kubelet.log.1", "./x", "/var/log/nothing.txt"])(
