@@ -1,3 +1,4 @@
+import { recordsInJson } from "../../logs/json-list.ts";
 import { isTemplate } from "../../logs/text.ts";
 import { type Answer, answerTo } from "./answer.ts";
 import type { Match } from "./recognise.ts";
@@ -41,6 +42,8 @@ export function recordReader() {
     }
     const line = withMessage(bytes ?? physical);
     bytes = undefined;
+    const listed = recordsInJson(line);
+    if (listed !== undefined) return [...flush(), ...present(listed.map((one) => answerTo(one)))];
     const blank = line.trim() === "";
     const full = pending.length >= MAX_LINES || size + line.length > MAX_CHARS;
     if (isFolded && !full) {
