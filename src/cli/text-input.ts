@@ -47,7 +47,7 @@ async function* from(start: Buffer, isEnd: boolean, source: AsyncIterator<Uint8A
 
 async function* unzipped(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip();
-  // Its error reaches whoever reads `gunzip`.
+  // Its error reaches the reader of `gunzip`.
   pipeline(Readable.from(chunks), gunzip, () => undefined);
   yield* gunzip;
 }
