@@ -109,17 +109,16 @@ function isRemote({ type, point }: Mount): boolean {
   return !LOCAL.test(type) && !point.startsWith("/proc/sys/");
 }
 
-/** A busy disk ends a request within milliseconds. */
-const STALL_MS = 100;
+/** A busy disk ends a request within milliseconds, and a card that cleans up within tenths of a second. */
+const STALL_MS = 500;
 const STALL_POLL_MS = 5;
 
 /** Mounts of disks that have requests and end none of them: a process that reads what is not in memory waits with them. */
 async function onStalledDisks(mounts: readonly Mount[], signal: AbortSignal): Promise<readonly Mount[]> {
-  const before = new Map(
-    mounts.flatMap(({ type, point, device }) =>
-      !LOCAL.test(type) || device.startsWith("0:") || WHOLE.has(point) ? [] : [[device, requestsOf(device)] as const],
-    ),
+  const onDisk = mounts.filter(
+    ({ type, device, point }) => LOCAL.test(type) && !device.startsWith("0:") && !WHOLE.has(point),
   );
+  const before = new Map([...new Set(onDisk.map(({ device }) => device))].map((one) => [one, requestsOf(one)]));
   const stalled = new Set([...before].filter(([, { inFlight }]) => inFlight > 0).map(([device]) => device));
   for (let waited = 0; stalled.size > 0 && waited < STALL_MS && !signal.aborted; waited += STALL_POLL_MS) {
     await setTimeout(STALL_POLL_MS);
@@ -128,7 +127,7 @@ async function onStalledDisks(mounts: readonly Mount[], signal: AbortSignal): Pr
       if (now.inFlight === 0 || now.ended !== before.get(device)?.ended) stalled.delete(device);
     }
   }
-  return mounts.filter(({ device, point }) => stalled.has(device) && !WHOLE.has(point));
+  return onDisk.filter(({ device }) => stalled.has(device));
 }
 
 /** The fields of a disk's `stat`: reads, writes, discards and flushes that ended, and requests in flight. */
