@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { classById, classes } from "../classes/index.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
+import { unreadSources } from "../diagnose/verdict.ts";
 import { writeDurably } from "../heal/state/durable-files.ts";
 import { describeError, valueOr } from "../host/source.ts";
 import { readMetadataFile } from "../node/metadata.ts";
@@ -249,11 +250,13 @@ const KUBELET_RETRY_MS = 5000;
 
 /** Waits for the runtime, then heals until nothing is left that can be healed. */
 async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOptions): Promise<Done> {
-  const { deadline } = options;
+  const { deadline, remainingMs } = options;
   let last: Round = { kind: "failed", reason: "the runtime did not answer before the deadline" };
   let healed = 0;
+  let { timeoutMs } = options.observe;
   while (!deadline.aborted) {
-    last = await unlessTooLate(healRound(throughRuntime(options, "node's own"), options), deadline);
+    const pipeline = throughRuntime({ ...options, observe: { ...options.observe, timeoutMs } }, "node's own");
+    last = await unlessTooLate(healRound(pipeline, options), deadline);
     if (last.kind !== "failed") {
       healed += healedIn(last);
       await noteRuntime(stateDir, last.seen.snapshot.runtime).catch((error: unknown) =>
@@ -261,9 +264,12 @@ async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOpti
       );
       const followed = leftToKubelet(last).length;
       if (foundIds(last).length === 0 || (healedIn(last) === 0 && followed === 0)) {
-        return { ...summary(last), healed };
-      }
-      if (healedIn(last) === 0) await sleep(KUBELET_RETRY_MS, undefined, { signal: deadline }).catch(() => undefined);
+        // A node with ten thousands of processes takes longer to read than the timeout of a scan, and here there is time.
+        const isWorthMore = unreadSources(last.seen.snapshot).length > 0 && 2 * timeoutMs < remainingMs();
+        if (!isWorthMore) return { ...summary(last), healed };
+        timeoutMs *= 2;
+      } else if (healedIn(last) === 0)
+        await sleep(KUBELET_RETRY_MS, undefined, { signal: deadline }).catch(() => undefined);
     }
     await sleep(RETRY_MS);
   }
@@ -287,6 +293,11 @@ function summary(round: Round): Done {
   if (round.kind === "failed") return { outcome: "failed", reason: round.reason, healed: 0, left: [] };
   const followed = new Set(leftToKubelet(round));
   const left = foundIds(round).filter((id) => !followed.has(id));
+  const [unread] = unreadSources(round.seen.snapshot);
+  if (left.length === 0 && unread !== undefined) {
+    const reason = `whether ghosts are left is not known: ${unread}`;
+    return { outcome: "failed", reason, healed: healedIn(round), left };
+  }
   const note = round.kind === "planned" ? round.note : undefined;
   const dead = followed.size === 0 ? "" : `; ${followed.size} dead sandboxes need no repair and are left to kubelet`;
   const reason = (note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`)) + dead;

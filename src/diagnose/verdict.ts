@@ -17,17 +17,21 @@ export function verdictOf(
   if (findings.length > 0) return "ghosts";
   // Only Status hangs: no other error is reported, and its answer is unknown.
   if (pending.some((one) => isFailing(one) && one.reason !== "runtime-status-hanging")) return "degraded";
-  const { cni } = snapshot;
-  const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
-  const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
   const isEndUnread = valueOr(snapshot.cri, undefined)?.containers.some(({ endUnread }) => endUnread) === true;
-  const isSourceUnread = [...decisive, ...files].some((source) => source.status === "failed");
+  const isSourceUnread = unreadSources(snapshot).length > 0;
   const isTaskUnread =
     valueOr(snapshot.containerd, undefined)?.tasks.some(({ status }) => status === "unanswered") === true;
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
   const isApiUnread = policy.needsApi === true && snapshot.kubernetes.source !== "api";
   const isUnread = isEndUnread || isTaskUnread || isSourceUnread || isStatusUnread || isApiUnread;
   return isUnread || unreadClasses(snapshot, policy).length > 0 ? "unknown" : "healthy";
+}
+
+/** Why the sources could not be read without which no sandbox is known to be dead, or alive. */
+export function unreadSources({ cni, ...snapshot }: Snapshot): readonly string[] {
+  const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
+  const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
+  return [...decisive, ...files].flatMap((source) => (source.status === "failed" ? [source.error.message] : []));
 }
 
 /** Why a class that was asked for by name could not be judged. */

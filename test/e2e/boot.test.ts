@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, utimesSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, utimesSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
@@ -7,7 +7,7 @@ import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { listedIds, treeOf } from "./healed-node.ts";
 import { kubeletKnows } from "./scanned-node.ts";
-import { UNGHOST, unghost } from "./unghost.ts";
+import { simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 
 const CONFIG = ["--containerd-config", "/etc/containerd/config.toml"];
 
@@ -338,4 +338,25 @@ describe("boot with files that users other than root may change", () => {
     expect(refused.stdout).toContain(remedy);
     expect(healed.stdout).toContain("1 healed");
   });
+});
+
+test("a boot that could not read the processes does not claim that no ghosts are left", async () => {
+  const { root, where } = await simulatedNode();
+  // As a /proc that hides the processes of other users.
+  rmSync(`${root}/proc/1`, { recursive: true });
+
+  const ran = await unghost([
+    "boot",
+    "--after",
+    "--strict",
+    "--no-kube",
+    "--timeout",
+    "1s",
+    "--deadline",
+    "20s",
+    ...where,
+  ]);
+
+  expect(ran.stdout).toMatch(/^unghost boot: failed, 0 healed in .*: whether ghosts are left is not known: .*\/proc/);
+  expect(ran.code).toBe(2);
 });
