@@ -78,7 +78,7 @@ multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
 
 .PHONY: flood-test
-flood-test: setup build ## scan, boot and agent beside 50,000 processes, or as many as the machine has numbers for
+flood-test: setup build ## scan, boot and agent beside 50,000 processes, or as many as the machine has room for
 	vitest run --project floods
 
 .PHONY: guard-test

@@ -20,7 +20,6 @@ print("ready", flush=True)
 signal.pause()
 `;
 
-/** As many processes as asked for, or as the machine has numbers for: what else runs on it needs some, too. */
 const PROCESSES = `
 import ctypes, os, signal, sys
 name, user, processes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -42,16 +41,23 @@ export async function floodDescriptors(node: LabNode, flood: Flood & { readonly 
   await inBackground(node, DESCRIPTORS, [flood.name, String(flood.user), String(flood.descriptors)]);
 }
 
+/** As many as asked for, or as the machine has room for; returns how many. They end with the node. */
 export async function floodProcesses(node: LabNode, flood: Flood & { readonly processes: number }): Promise<number> {
-  const processes = Math.min(flood.processes, spareProcessNumbers());
+  const processes = Math.min(flood.processes, roomForProcesses());
+  if (processes < LEAST)
+    throw new Error(`the machine has room for ${processes} more processes, and ${LEAST} are a flood`);
   await inBackground(node, PROCESSES, [flood.name, String(flood.user), String(processes)]);
   return processes;
 }
 
+const LEAST = 2000;
+/** For what else runs on the machine. */
 const SPARE = 8000;
+const KB_OF_A_PROCESS = 512;
 
-function spareProcessNumbers(): number {
+function roomForProcesses(): number {
   const most = Number(readFileSync("/proc/sys/kernel/pid_max", "utf8"));
   const tasks = Number(readFileSync("/proc/loadavg", "utf8").split("/")[1]?.split(" ")[0]);
-  return most - tasks - SPARE;
+  const [, availableKb] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8")) ?? [];
+  return Math.floor(Math.min(most - tasks - SPARE, Number(availableKb) / 2 / KB_OF_A_PROCESS));
 }

@@ -1,19 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { floodDescriptors } from "../../lab/faults/floods.ts";
-import type { LabNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
-import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { cpuSecondsOf } from "./cpu-time.ts";
 import { AT_ONCE, expectGone, heal } from "./healed-node.ts";
 import { UNPRIVILEGED } from "./impostor.ts";
 import { reportOf, UNGHOST } from "./unghost.ts";
-
-/** Prints what the command prints, and on stderr the processor time that it took. */
-const WITH_CPU_TIME = `
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:])
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, file=sys.stderr)
-`;
 
 /** Reads the target of every open file of the user's processes, once. */
 const READ_ALL = `
@@ -22,11 +14,6 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     if os.stat(f"/proc/{pid}").st_uid != int(sys.argv[1]): continue
     for file in os.scandir(f"/proc/{pid}/fd"): os.readlink(file.path)
 `;
-
-async function cpuSecondsOf(node: LabNode, ...command: readonly string[]) {
-  const result = await node.exec(["python3", "-c", WITH_CPU_TIME, ...command], { timeoutMs: HANG_GUARD_MS });
-  return { result, seconds: Number(result.stderr.trim().split("\n").at(-1)) };
-}
 
 describe.skipIf(NO_REAL_NODE !== undefined)("processes of a user that are named like the runtime", () => {
   test("none of their 300,000 open files is read", async () => {
