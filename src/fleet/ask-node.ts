@@ -14,7 +14,7 @@ import {
 } from "../kube/ghost-heal.ts";
 
 /** What a node is asked for: its plan, or to heal by the plan that was shown. */
-export type HealRequest = Pick<GhostHealSpec, "targets" | "namespaces" | "allow" | "planDigest" | "dryRun" | "columns">;
+export type HealRequest = Pick<GhostHealSpec, "targets" | "namespaces" | "planDigest" | "dryRun" | "columns">;
 
 export type NodeAnswer =
   /** `request`: the name of the GhostHeal. */

@@ -54,6 +54,14 @@ export function notNamed(name: string): NodeResult {
   return { node: name, outcome: "no-answer", message, next };
 }
 
+/** An agent has no consent but that of its own policy. */
+export function needsPolicy(name: string): NodeResult {
+  const message =
+    "An agent runs on this node, and heals a manual class only where its own policy does: --allow is for nodes without one.";
+  const next = `Set agent.classes.CLASS: heal, or log in to ${printable(name)} and run unghost heal --allow CLASS.`;
+  return { node: name, outcome: "refused", message, next };
+}
+
 function onTheNode(name: string): string {
   return `Log in to ${printable(name)} and run unghost heal, or see kubectl get pods -A -o wide -l app.kubernetes.io/name=unghost.`;
 }

@@ -16,8 +16,6 @@ const SpecSchema = v.object({
   requestedBy: v.optional(v.string()),
   targets: texts,
   namespaces: texts,
-  /** Manual classes that the operator allowed. */
-  allow: v.optional(v.pipe(v.array(v.string()), v.readonly())),
   /** Of the plan that the operator has seen. */
   planDigest: v.optional(v.string()),
   dryRun: v.optional(v.boolean(), false),

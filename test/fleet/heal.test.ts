@@ -191,6 +191,15 @@ describe("unghost fleet heal", () => {
     });
   });
 
+  test("refuses --allow where an agent decides about manual classes", async () => {
+    const { fleet, specs } = await cluster(usual);
+
+    const { code, stdout } = await fleet("heal", "n2", "--yes", "--allow=shim-leak");
+
+    expect([code, specs()]).toEqual([3, []]);
+    expect(stdout).toContain("agent.classes");
+  });
+
   test("needs nodes or labels", async () => {
     const { fleet } = await cluster(usual);
 

@@ -3,6 +3,7 @@ import { type Fleet, type FleetNode, readFleet } from "../../fleet/fleet-nodes.t
 import {
   healExitCode,
   type NodeResult,
+  needsPolicy,
   notNamed,
   printableHeal,
   resultLines,
@@ -24,7 +25,9 @@ import { interruptible } from "./fleet-stop.ts";
 export interface FleetHealOrder {
   readonly names: readonly string[];
   readonly selector: string | undefined;
-  readonly selection: Pick<HealRequest, "targets" | "namespaces" | "allow">;
+  readonly selection: Pick<HealRequest, "targets" | "namespaces">;
+  /** Manual classes, on nodes without an agent. */
+  readonly allow: readonly string[];
   /** Where pods run on nodes without an agent; `always`: on nodes whose agent is not ready, and on those that a label chose, too. */
   readonly oneShot: { readonly place: OneShotPlace; readonly always: boolean };
   readonly dryRun: boolean;
@@ -123,9 +126,11 @@ async function healNode(
 
 function askerFor(node: FleetNode, order: FleetHealOrder, { asking, open, io }: Surroundings): Ask | undefined {
   const { name } = node;
-  const { selection, oneShot, names } = order;
-  if (!(oneShot.always ? isWithoutAgent(node) : node.agent === "none"))
+  const { selection, allow, oneShot, names } = order;
+  if (!(oneShot.always ? isWithoutAgent(node) : node.agent === "none")) {
+    if (allow.length > 0) return () => Promise.resolve(needsPolicy(name));
     return (request) => askAgent(node, { ...selection, ...request, columns: widthFor(io.columns) }, asking);
+  }
   if (!oneShot.always && !names.includes(name)) return undefined;
   const line = (text: string) => io.stderr(`${name}: ${text}\n`);
   const heal = podHealer({
@@ -133,6 +138,7 @@ function askerFor(node: FleetNode, order: FleetHealOrder, { asking, open, io }: 
     node: name,
     place: oneShot.place,
     selection,
+    allow,
     columns: io.columns,
     signal: asking.stop,
     warn: (message) => io.stderr(`unghost: ${message}\n`),

@@ -23,7 +23,7 @@ const fleetFlags = {
   image: text("Image of one-shot pods (default: that of this release)", "IMAGE"),
   oneShotNamespace: text("Namespace of one-shot pods (default kube-system)", "NAMESPACE"),
   target: list("With heal: only these: NAMESPACE/POD, sandbox id or finding id (default: all)", "TARGET"),
-  allow: list("With heal: also these manual classes, some of which end processes", "CLASS"),
+  allow: list("With heal, on nodes without an agent: also these manual classes, some of which end processes", "CLASS"),
   dryRun: onOff("With heal: show the plans and change nothing"),
   yes: onOff("With heal: do not ask for confirmation"),
   output: text("table, wide, name, json, yaml, jsonpath=... or custom-columns=... (default table)", "FORMAT"),
@@ -111,13 +111,9 @@ async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Pro
   const unusable = targets.find((target) => target.startsWith("-"));
   if (unusable !== undefined) throw new SettingsError(`--target: "${unusable}" is no pod, sandbox or finding`);
   const allow = await classIds(flags.allow ?? []);
-  const selection = {
-    targets,
-    namespaces: namespace === undefined ? [] : [namespace],
-    allow: allow.length === 0 ? undefined : allow,
-  };
+  const selection = { targets, namespaces: namespace === undefined ? [] : [namespace] };
   const oneShot = { place: oneShotPlace(flags), always: flags.withoutAgents ?? false };
-  const order = { names, selector, selection, oneShot, dryRun, yes, noHeaders, output: await outputOf(flags) };
+  const order = { names, selector, selection, allow, oneShot, dryRun, yes, noHeaders, output: await outputOf(flags) };
   return await inCluster(flags, io, (cluster) => healFleet(cluster, order, io));
 }
 

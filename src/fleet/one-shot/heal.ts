@@ -19,7 +19,9 @@ export interface PodHeal extends RunOptions {
   readonly open: OpenApi;
   readonly node: string;
   readonly place: Pick<OneShot, "image" | "namespace">;
-  readonly selection: Pick<HealRequest, "targets" | "namespaces" | "allow">;
+  readonly selection: Pick<HealRequest, "targets" | "namespaces">;
+  /** Manual classes. */
+  readonly allow: readonly string[];
   readonly columns: number;
 }
 
@@ -49,8 +51,8 @@ export function podHealer(heal: PodHeal): (request: PodRequest) => Promise<NodeR
   };
 }
 
-function argsFor({ selection }: PodHeal, { dryRun, planDigest = "" }: PodRequest): readonly string[] {
-  const { targets, namespaces, allow = [] } = selection;
+function argsFor({ selection, allow }: PodHeal, { dryRun, planDigest = "" }: PodRequest): readonly string[] {
+  const { targets, namespaces } = selection;
   return [
     "heal",
     ...targets,
