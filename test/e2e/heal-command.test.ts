@@ -70,7 +70,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
       expect.stringMatching(/^Nothing was changed: .*1 that it has and that cannot be healed now\. Make a new plan: /),
     ]);
     const edited = "/var/tmp/edited.json";
-    writeFileSync(node.path(edited), saved.stdout.replaceAll("dead-1", "other"));
+    writeFileSync(node.path(edited), saved.stdout.replaceAll("dead-0", "other"));
     for (const plan of [edited, `sha256:${"0".repeat(64)}`]) {
       const refused = await unghostIn(node, ["heal", "--plan", plan, "-n", "default", ...AT_ONCE]);
       expect([refused.code, refused.stderr]).toEqual([3, expect.stringMatching(/^Nothing was changed: the node, or/)]);
