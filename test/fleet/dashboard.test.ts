@@ -214,6 +214,13 @@ describe("the dashboard's server", () => {
     expect(seen().at(-1)).toMatchObject({ trouble: expect.stringContaining("refused"), nodes: [{ name: "n1" }] });
   });
 
+  test("takes neither names, labels nor a port that is none", async () => {
+    const { fleet } = await fleetRig({});
+
+    for (const wrong of ["n1", "--selector=a=b", "--port=70000"])
+      expect(await fleet("dashboard", wrong)).toMatchObject({ code: 64 });
+  });
+
   test("says how to choose another port", async () => {
     const { address } = await served();
 

@@ -144,7 +144,8 @@ async function runWatch(flags: FleetFlags, names: readonly string[], io: Io): Pr
 }
 
 async function runDashboard(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
-  if (names.length > 0) throw new SettingsError("unghost fleet dashboard shows all nodes: it takes no names");
+  if (names.length > 0 || flags.selector !== undefined)
+    throw new SettingsError("unghost fleet dashboard shows all nodes: it takes neither names nor labels");
   const { serveDashboard } = await import("./fleet-dashboard.ts");
   return await inCluster(flags, io, (cluster) => serveDashboard({ ...cluster, choice: flags, port: flags.port }, io));
 }
