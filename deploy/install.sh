@@ -42,16 +42,26 @@ main() {
   chmod 0755 "$bin_dir/.unghost.new"
   mv -f "$bin_dir/.unghost.new" "$bin_dir/unghost"
 
-  echo "$("$bin_dir/unghost" version) is in $bin_dir. Next: unghost doctor; unghost scan; unghost install [--agent]"
+  next="unghost doctor; unghost scan; unghost install [--agent]"
+  case "$name" in *-darwin-*) next="ln -s $bin_dir/unghost $bin_dir/kubectl-unghost; kubectl unghost scan" ;; esac
+  echo "$("$bin_dir/unghost" version) is in $bin_dir. Next: $next"
 }
 
 platform() {
-  [ "$(uname -s)" = Linux ] || fail "there is no build for $(uname -s)"
+  system=$(uname -s)
+  case "$system" in
+    Linux | Darwin) ;;
+    *) fail "this script has no build for $system" ;;
+  esac
   case "$(uname -m)" in
     x86_64 | amd64) arch=amd64 ;;
     aarch64 | arm64) arch=arm64 ;;
     *) fail "there is no build for $(uname -m)" ;;
   esac
+  if [ "$system" = Darwin ]; then
+    echo "darwin-$arch"
+    return
+  fi
   libc=""
   for loader in /lib/ld-musl-*.so.1; do [ ! -e "$loader" ] || libc=-musl; done
   # A system with both is one with glibc.

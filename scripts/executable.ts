@@ -4,6 +4,7 @@ import { dirname, resolve } from "node:path";
 import manifest from "../package.json" with { type: "json" };
 import { launcherFor } from "./launcher.ts";
 import { publishedAt } from "./release/published-at.ts";
+import { withoutSignature } from "./release/unsigned-mach-o.ts";
 
 /** Variables that could turn a root tool into a general JavaScript engine. */
 const ENGINE_SWITCHES = [
@@ -25,16 +26,20 @@ export interface Executable {
 
 /** Compiles src/main.ts into one file that needs no Node. The build is reproducible. */
 export async function compileExecutable({ target, engine, out }: Executable): Promise<void> {
-  const launcher = await launcherFor(target.includes("arm64") ? "arm64" : "x64");
+  const isForNodes = target.startsWith("bun-linux-");
+  const launcher = isForNodes ? await launcherFor(target.includes("arm64") ? "arm64" : "x64") : undefined;
   mkdirSync(dirname(out), { recursive: true });
   const draft = `${out}.new`;
+  const disarmed = `${out}.engine`;
+  writeFileSync(disarmed, disarmedEngine(engine), { mode: 0o755 });
   execFileSync(
     "node_modules/.bin/bun",
     [
       "build",
       "src/main.ts",
       "--compile",
-      "--bytecode",
+      // Bytecode is made by the engine of this machine. It was never shown to fit that of another system.
+      ...(isForNodes ? ["--bytecode"] : []),
       // A scan ends before compiled code pays for its compilation; what runs for seconds is compiled all the same.
       "--compile-jit-policy=20",
       "--minify",
@@ -48,16 +53,19 @@ export async function compileExecutable({ target, engine, out }: Executable): Pr
       `--define=UNGHOST_IMAGE_NAME="${publishedAt(process.env, manifest.version).image}"`,
       `--define=UNGHOST_CNI_LAUNCHER="${launcher?.toString("base64") ?? ""}"`,
       `--target=${target}`,
-      `--compile-executable-path=${resolve(engine)}`,
+      `--compile-executable-path=${resolve(disarmed)}`,
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
       `--outfile=${draft}`,
     ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
-  const binary = readFileSync(draft);
-  for (const name of ENGINE_SWITCHES) disarm(binary, name);
-  rmSync(draft);
+  rmSync(disarmed);
+  // bun appends .exe where the name has none.
+  const built = target.startsWith("bun-windows-") && !draft.endsWith(".exe") ? `${draft}.exe` : draft;
+  const compiled = readFileSync(built);
+  const binary = target === "bun-darwin-x64" ? withoutSignature(compiled) : compiled;
+  rmSync(built);
   writeInPieces(draft, binary);
   renameSync(draft, out);
 }
@@ -88,8 +96,16 @@ function commit(): string {
   }
 }
 
-/** The engine finds its switches by name. An environment entry ends at its first NUL, so none can have this name. */
-function disarm(engine: Buffer, name: string): void {
-  const disarmed = Buffer.alloc(name.length);
-  for (let at = engine.indexOf(name); at >= 0; at = engine.indexOf(name, at)) disarmed.copy(engine, at);
+/**
+ * The engine finds its switches by name. An environment entry ends at its first NUL, so none can have this name. Before
+ * it is compiled, because macOS ends a program whose bytes are not those that were signed.
+ */
+function disarmedEngine(path: string): Buffer {
+  const engine = readFileSync(path);
+  for (const name of ENGINE_SWITCHES) {
+    let at = engine.indexOf(name);
+    if (at < 0) throw new Error(`${path} does not contain ${name}: find how this engine reads it`);
+    for (; at >= 0; at = engine.indexOf(name, at)) engine.fill(0, at, at + name.length);
+  }
+  return engine;
 }

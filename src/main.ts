@@ -3,7 +3,7 @@ import { READ_MEMORY, serveMemory } from "./host/memory-child.ts";
 import { runSystemCall, SYSTEM_CALL } from "./host/system-call.ts";
 
 /** As `kubectl-unghost` on the PATH it is kubectl's plugin: the cluster from an operator's machine. */
-const isPlugin = /(?:^|[/\\])kubectl-unghost(?:\.exe)?$/.test(process.argv0);
+const isPlugin = /(?:^|[/\\])kubectl-unghost(?:\.exe)?$/i.test(process.argv0);
 const given = process.argv.slice(2);
 const args = isPlugin ? asPlugin(given) : given;
 

@@ -8,8 +8,11 @@ import { cached } from "../../lab/cache.ts";
 export interface ReleaseTarget {
   /** In file names, with the names of Go and OCI. */
   readonly name: string;
+  /** Elsewhere than on Linux there are no nodes: the commands for an operator's machine run there. */
+  readonly os: "linux" | "darwin" | "windows";
   readonly arch: "amd64" | "arm64";
-  readonly libc: "glibc" | "musl";
+  /** On Linux. */
+  readonly libc?: "glibc" | "musl";
   /** The value of `bun build --target`. */
   readonly bunTarget: string;
   /** The engine's package on the npm registry; package-lock.json has its version and hash. */
@@ -20,36 +23,31 @@ export interface ReleaseTarget {
  * There is no separate build for old CPUs: the engine for x64 runs on any, and its `baseline` package has the same
  * bytes.
  */
-export const TARGETS: readonly ReleaseTarget[] = [
-  {
-    name: "linux-amd64",
-    arch: "amd64",
-    libc: "glibc",
-    bunTarget: "bun-linux-x64",
-    enginePackage: "@oven/bun-linux-x64",
-  },
-  {
-    name: "linux-arm64",
-    arch: "arm64",
-    libc: "glibc",
-    bunTarget: "bun-linux-arm64",
-    enginePackage: "@oven/bun-linux-aarch64",
-  },
-  {
-    name: "linux-amd64-musl",
-    arch: "amd64",
-    libc: "musl",
-    bunTarget: "bun-linux-x64-musl",
-    enginePackage: "@oven/bun-linux-x64-musl",
-  },
-  {
-    name: "linux-arm64-musl",
-    arch: "arm64",
-    libc: "musl",
-    bunTarget: "bun-linux-arm64-musl",
-    enginePackage: "@oven/bun-linux-aarch64-musl",
-  },
-];
+export const TARGETS: readonly ReleaseTarget[] = (["linux", "linux-musl", "darwin", "windows"] as const).flatMap(
+  (system) => (["amd64", "arm64"] as const).map((arch) => releaseTarget(system, arch)),
+);
+
+function releaseTarget(
+  system: "linux" | "linux-musl" | "darwin" | "windows",
+  arch: ReleaseTarget["arch"],
+): ReleaseTarget {
+  const os = system === "linux-musl" ? "linux" : system;
+  const musl = system === "linux-musl" ? "-musl" : "";
+  const [target, engine] = arch === "amd64" ? ["x64", "x64"] : ["arm64", "aarch64"];
+  const common = {
+    name: `${os}-${arch}${musl}`,
+    os,
+    arch,
+    bunTarget: `bun-${os}-${target}${musl}`,
+    enginePackage: `@oven/bun-${os}-${engine}${musl}`,
+  } as const;
+  return os === "linux" ? { ...common, libc: musl === "" ? "glibc" : "musl" } : common;
+}
+
+/** The file name of unghost, and of bun's engine with it. */
+export function executableName(name: "unghost" | "bun", { os }: Pick<ReleaseTarget, "os">): string {
+  return os === "windows" ? `${name}.exe` : name;
+}
 
 export function targetNamed(name: string): ReleaseTarget {
   const target = TARGETS.find((one) => one.name === name);
@@ -63,7 +61,8 @@ interface Locked {
 }
 
 /** The engine's executable for a target, downloaded once and verified with the hash in package-lock.json. */
-export async function engineFor({ enginePackage }: ReleaseTarget): Promise<string> {
+export async function engineFor(target: ReleaseTarget): Promise<string> {
+  const { enginePackage } = target;
   const { version, integrity } = locked(enginePackage);
   const dir = await cached(`engine-${enginePackage.replace("@oven/", "")}-${version}`, async (draft) => {
     const pack = ["pack", "--silent", `${enginePackage}@${version}`, "--pack-destination", draft];
@@ -77,7 +76,7 @@ export async function engineFor({ enginePackage }: ReleaseTarget): Promise<strin
     mkdirSync(join(draft, "package"), { recursive: true });
     execFileSync("tar", ["-xzf", join(draft, archive), "-C", draft]);
   });
-  return join(dir, "package/bin/bun");
+  return join(dir, "package/bin", executableName("bun", target));
 }
 
 function locked(name: string): Locked {

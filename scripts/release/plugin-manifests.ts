@@ -1,10 +1,12 @@
 import { stringify } from "yaml";
+import type { ReleaseTarget } from "./engines.ts";
 
 /** A downloadable archive of the release. */
-export interface ReleasedArchive {
-  readonly arch: "amd64" | "arm64";
+export interface ReleasedArchive extends Pick<ReleaseTarget, "os" | "arch"> {
   /** `unghost-0.1.0-linux-amd64`: the archive without its extension, and the directory in it. */
   readonly name: string;
+  /** The executable in it. */
+  readonly file: string;
   readonly sha256: string;
 }
 
@@ -14,8 +16,8 @@ runtime, or its removal fails forever, so that its pod can never start again. un
 error messages and heals them.`;
 
 /**
- * For krew, kubectl's plugin manager: `kubectl unghost`. Only archives with glibc, because krew cannot select by C
- * library.
+ * For krew, kubectl's plugin manager: `kubectl unghost`. On Linux only archives with glibc, because krew cannot
+ * select by C library.
  */
 export function krewManifest(version: string, baseUrl: string, archives: readonly ReleasedArchive[]): string {
   return stringify({
@@ -27,44 +29,47 @@ export function krewManifest(version: string, baseUrl: string, archives: readonl
       homepage: "https://unghost.dev",
       shortDescription: SUMMARY,
       description: DESCRIPTION,
-      platforms: archives.map(({ arch, name, sha256 }) => ({
-        selector: { matchLabels: { os: "linux", arch } },
+      platforms: archives.map(({ os, arch, name, file, sha256 }) => ({
+        selector: { matchLabels: { os, arch } },
         uri: `${baseUrl}/${name}.tar.gz`,
         sha256,
         files: [
-          { from: `${name}/unghost`, to: "." },
+          { from: `${name}/${file}`, to: "." },
           { from: `${name}/LICENSE`, to: "." },
         ],
-        bin: "unghost",
+        bin: file,
       })),
     },
   });
 }
 
 const BREW_ARCH = { amd64: "intel", arm64: "arm" } as const;
+const BREW_OS = { linux: "on_linux", darwin: "on_macos" } as const;
 
-/** A formula for Homebrew on Linux. */
+/** A formula for Homebrew, on Linux and macOS. */
 export function homebrewFormula(version: string, baseUrl: string, archives: readonly ReleasedArchive[]): string {
-  const machines = archives.map(
-    ({ arch, name, sha256 }) => `    on_${BREW_ARCH[arch]} do
+  const machines = (["linux", "darwin"] as const).map((system) => {
+    const urls = archives
+      .filter(({ os }) => os === system)
+      .map(
+        ({ arch, name, sha256 }) => `    on_${BREW_ARCH[arch]} do
       url "${baseUrl}/${name}.tar.gz"
       sha256 "${sha256}"
     end`,
-  );
+      );
+    return `  ${BREW_OS[system]} do\n${urls.join("\n")}\n  end`;
+  });
   return `class Unghost < Formula
   desc "${SUMMARY}"
   homepage "https://unghost.dev"
   version "${version}"
   license "Apache-2.0"
 
-  depends_on :linux
-
-  on_linux do
-${machines.join("\n")}
-  end
+${machines.join("\n\n")}
 
   def install
     bin.install "unghost"
+    bin.install_symlink "unghost" => "kubectl-unghost"
     generate_completions_from_executable(bin/"unghost", "completion")
   end
 

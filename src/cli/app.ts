@@ -60,6 +60,14 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
     const { showHelp } = await import("./commands/help.ts");
     return await showHelp(first === undefined || first.startsWith("-") ? undefined : first, io);
   }
+  if (process.platform !== "linux") {
+    const { whyNotHere } = await import("./operator-machine.ts");
+    const reason = whyNotHere(args, process.platform);
+    if (reason !== undefined) {
+      io.stderr(`unghost: ${reason}\n`);
+      return ExitCode.unknown;
+    }
+  }
   const unset = flagWithoutValue(args);
   if (unset !== undefined) {
     io.stderr(`unghost: ${unset} has no value: give one, or leave the flag out\n`);

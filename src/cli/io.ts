@@ -130,8 +130,8 @@ export function writeAll(fd: number, content: string | Uint8Array): void {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
       const code = errorCode(error);
-      // A pipe that is full for the moment, and a reader such as `head` that has ended.
-      if (code === "EPIPE") return;
+      // A reader such as `head` that has ended; EOF is Windows' name for it. EAGAIN: a pipe that is full for the moment.
+      if (code === "EPIPE" || code === "EOF") return;
       if (code !== "EAGAIN") throw error;
       // The reader, for example a pager that waits for a key, needs the CPU more than a busy loop.
       Atomics.wait(pause, 0, 0, FULL_PIPE_PAUSE_MS);

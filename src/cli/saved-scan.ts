@@ -1,6 +1,5 @@
-import { resolve } from "node:path";
 import { MAX_ARCHIVE_BYTES, readSavedScan, type SavedScan } from "../bundle/saved-scan.ts";
-import { resolveOnHost } from "../host/paths.ts";
+import { namedFile } from "../host/paths.ts";
 import { fileBytes } from "../host/safe-fs.ts";
 import type { Snapshot } from "../node/types/snapshot.ts";
 import type { Plan } from "../plan/plan.ts";
@@ -35,7 +34,7 @@ export interface OpenedScan {
 
 /** `scan --from FILE`: with the settings of the bundle, except for flags given now. The configuration of this machine is not read. */
 export function openSavedScan(path: string, flags: NodeFlags): OpenedScan {
-  const archive = fileBytes(resolveOnHost("/", resolve(path), "follow"), MAX_ARCHIVE_BYTES);
+  const archive = fileBytes(namedFile(path), MAX_ARCHIVE_BYTES);
   if (archive === undefined) {
     throw new SettingsError(
       `--from: cannot read ${path}: it does not exist, or is no file of at most ${MAX_ARCHIVE_BYTES} bytes`,

@@ -55,7 +55,12 @@ function load(Config: new () => KubeConfig, given: string | undefined, env: Env)
       ? [[given], "--kubeconfig"]
       : listed.length > 0
         ? [listed.filter((path) => existsSync(path)), "KUBECONFIG"]
-        : [[join(homedir(), ".kube", "config")].filter((path) => existsSync(path)), "~/.kube/config"];
+        : [
+            defaultConfigs(env)
+              .filter((path) => existsSync(path))
+              .slice(0, 1),
+            "~/.kube/config",
+          ];
   if (files.length > 0) return { config: merged(files.map((path) => readConfig(Config, path))), from };
   if (env["KUBERNETES_SERVICE_HOST"]) {
     const config = new Config();
@@ -64,6 +69,14 @@ function load(Config: new () => KubeConfig, given: string | undefined, env: Env)
   }
   const where = listed.length > 0 ? `none of the files in KUBECONFIG exists` : `there is no ~/.kube/config`;
   throw new KubeError("no-credentials", `${where}: name a kubeconfig with --kubeconfig or KUBECONFIG`);
+}
+
+/** On Windows, kubectl takes the first home directory with a kubeconfig: HOME, HOMEDRIVE with HOMEPATH, USERPROFILE. */
+function defaultConfigs(env: Env): readonly string[] {
+  const { HOME, HOMEDRIVE, HOMEPATH, USERPROFILE } = env;
+  const drive = HOMEDRIVE && HOMEPATH ? HOMEDRIVE + HOMEPATH : undefined;
+  const homes = process.platform === "win32" ? [HOME, drive, USERPROFILE] : [homedir()];
+  return homes.flatMap((home) => (home ? [join(home, ".kube", "config")] : []));
 }
 
 function readConfig(Config: new () => KubeConfig, path: string): KubeConfig {

@@ -1,4 +1,4 @@
-import { posix } from "node:path";
+import { posix, resolve } from "node:path";
 import { lstatSync, readlinkSync, statfsSync, statSync } from "./guarded-fs.ts";
 
 /** Maps an absolute path of the node to a path below `root`, whatever slashes and dots it contains. */
@@ -36,6 +36,11 @@ export function resolveOnHost(root: string, path: string, last: "follow" | "keep
     todo.push(...target.split("/").filter(Boolean).reverse());
   }
   return hostPath(root, done);
+}
+
+/** A file that was named on the command line, relative to the current directory. On Windows, opening it follows links. */
+export function namedFile(path: string): string {
+  return process.platform === "win32" ? resolve(path) : resolveOnHost("/", resolve(path), "follow");
 }
 
 function linkTarget(path: string): string | undefined {

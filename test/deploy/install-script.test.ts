@@ -60,6 +60,23 @@ test("install.sh installs the program, is idempotent, and leaves nothing else", 
   expect(readdirSync(join(dir, "tmp"))).toEqual([]);
 });
 
+test.each([
+  ["x86_64", "darwin-amd64"],
+  ["arm64", "darwin-arm64"],
+])("install.sh takes the archive for a Mac with %s", async (machine, target) => {
+  const { dir, install } = release();
+  const programs = join(dir, "programs");
+  mkdirSync(programs);
+  writeFileSync(join(programs, "uname"), `#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo ${machine}\n`, {
+    mode: 0o755,
+  });
+
+  const { code, stderr } = await install({ PATH: `${programs}:/usr/bin:/bin` });
+
+  expect(code).toBe(1);
+  expect(stderr).toContain(`unghost-${manifest.version}-${target}.tar.gz`);
+});
+
 test.each<[string, (release: Release) => Readonly<Record<string, string>>, string]>([
   [
     "the archive was changed",

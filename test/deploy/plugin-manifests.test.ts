@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { homebrewFormula, krewManifest } from "../../scripts/release/plugin-manifests.ts";
+import { homebrewFormula, krewManifest, type ReleasedArchive } from "../../scripts/release/plugin-manifests.ts";
 
-const ARCHIVES = [
-  { arch: "amd64", name: "unghost-1.2.3-linux-amd64", sha256: "a".repeat(64) },
-  { arch: "arm64", name: "unghost-1.2.3-linux-arm64", sha256: "b".repeat(64) },
-] as const;
+const ARCHIVES: readonly ReleasedArchive[] = [
+  { os: "linux", arch: "amd64", name: "unghost-1.2.3-linux-amd64", file: "unghost", sha256: "a".repeat(64) },
+  { os: "linux", arch: "arm64", name: "unghost-1.2.3-linux-arm64", file: "unghost", sha256: "b".repeat(64) },
+  { os: "darwin", arch: "amd64", name: "unghost-1.2.3-darwin-amd64", file: "unghost", sha256: "c".repeat(64) },
+  { os: "darwin", arch: "arm64", name: "unghost-1.2.3-darwin-arm64", file: "unghost", sha256: "d".repeat(64) },
+  { os: "windows", arch: "amd64", name: "unghost-1.2.3-windows-amd64", file: "unghost.exe", sha256: "e".repeat(64) },
+  { os: "windows", arch: "arm64", name: "unghost-1.2.3-windows-arm64", file: "unghost.exe", sha256: "f".repeat(64) },
+];
 const BASE = "https://downloads.example/v1.2.3";
 
 test("the krew manifest contains each archive with its checksum, and the program in it", () => {
@@ -18,15 +22,15 @@ test("the krew manifest contains each archive with its checksum, and the program
   // krew's own limit.
   expect(manifest.spec.shortDescription.length).toBeLessThanOrEqual(50);
   expect(manifest.spec.platforms).toEqual(
-    ARCHIVES.map(({ arch, name, sha256 }) => ({
-      selector: { matchLabels: { os: "linux", arch } },
+    ARCHIVES.map(({ os, arch, name, file, sha256 }) => ({
+      selector: { matchLabels: { os, arch } },
       uri: `${BASE}/${name}.tar.gz`,
       sha256,
       files: [
-        { from: `${name}/unghost`, to: "." },
+        { from: `${name}/${file}`, to: "." },
         { from: `${name}/LICENSE`, to: "." },
       ],
-      bin: "unghost",
+      bin: file,
     })),
   );
 });
@@ -64,11 +68,13 @@ interface KrewPlugin {
   };
 }
 
-test("the Homebrew formula contains each archive with its checksum", () => {
+test("the Homebrew formula contains each archive for Linux and macOS with its checksum", () => {
   const formula = homebrewFormula("1.2.3", BASE, ARCHIVES);
+  const [linux = "", macos = ""] = formula.split("on_macos do");
 
-  for (const { name, sha256 } of ARCHIVES) {
-    expect(formula).toContain(`url "${BASE}/${name}.tar.gz"\n      sha256 "${sha256}"`);
+  for (const { os, name, sha256 } of ARCHIVES) {
+    const block = `url "${BASE}/${name}.tar.gz"\n      sha256 "${sha256}"`;
+    expect([name, linux.includes(block), macos.includes(block)]).toEqual([name, os === "linux", os === "darwin"]);
   }
   // Every block is closed.
   expect(formula.match(/\b(class|do|def)\b/g)?.length).toBe(formula.match(/^\s*end$/gm)?.length);

@@ -12,7 +12,9 @@ import {
 } from "../../scripts/release/published-at.ts";
 
 const HOST = "registry.company.org/team";
-const ARCHIVES = [{ arch: "amd64", name: "unghost-1.2.3-linux-amd64", sha256: "a".repeat(64) }] as const;
+const ARCHIVES = [
+  { os: "linux", arch: "amd64", name: "unghost-1.2.3-linux-amd64", file: "unghost", sha256: "a".repeat(64) },
+] as const;
 
 /** Every text of a release that names a host. */
 function textsOf(places: PublishedAt): Readonly<Record<string, string>> {

@@ -9,8 +9,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { run, runOrThrow } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { bundledPackages } from "../../scripts/release/bundled-packages.ts";
+import { executableName, TARGETS } from "../../scripts/release/engines.ts";
 import { parseJson, property } from "../../src/host/text.ts";
 import { emulatorFiles, WITHOUT_RESTART } from "./emulator.ts";
+import { readProgram } from "./executable-formats.ts";
 import { unpackedImage } from "./image-layout.ts";
 import { type Architecture, muslRoot, runInRoot } from "./musl-root.ts";
 
@@ -43,8 +45,9 @@ test("krew manifest and Homebrew formula contain the archives of this release wi
   );
   for (const manifestOf of ["unghost.krew.yaml", "unghost.rb"]) {
     const text = readFileSync(join(RELEASE, manifestOf), "utf8");
-    for (const arch of ["amd64", "arm64"]) {
-      const archive = `unghost-${manifest.version}-linux-${arch}.tar.gz`;
+    const systems = manifestOf === "unghost.rb" ? ["linux", "darwin"] : ["linux", "darwin", "windows"];
+    for (const target of systems.flatMap((system) => [`${system}-amd64`, `${system}-arm64`])) {
+      const archive = `unghost-${manifest.version}-${target}.tar.gz`;
       expect(text).toContain(archive);
       expect(text).toContain(sums.get(archive));
     }
@@ -57,16 +60,17 @@ test("each archive contains an SBOM and the licence of everything in it", async 
   const archives = readdirSync(RELEASE).filter((name) => name.endsWith(".tar.gz"));
   const inside = ["bun", ...(await bundledPackages()).map(({ name }) => name)].toSorted();
   expect(inside).toEqual(expect.arrayContaining([...BUNDLED, "musl"]));
-  expect(archives).toHaveLength(4);
+  expect(archives).toHaveLength(8);
   for (const archive of archives) {
     const name = archive.slice(0, -".tar.gz".length);
-    await runOrThrow(["tar", "-xzf", join(RELEASE, archive), "-C", dir, `--exclude=${name}/unghost`]);
+    await runOrThrow(["tar", "-xzf", join(RELEASE, archive), "-C", dir, `--exclude=${name}/unghost*`]);
     const read = (file: string) => readFileSync(join(dir, name, file), "utf8");
     const { bomFormat, components } = JSON.parse(read("sbom.cdx.json")) as BillOfMaterials;
     const licences = read("THIRD-PARTY-LICENCES");
 
     expect([archive, bomFormat, read("LICENSE")]).toEqual([archive, "CycloneDX", expect.stringContaining("Apache")]);
-    expect(components.map((component) => component.name).toSorted()).toEqual(inside);
+    const linked = archive.includes("-linux-") ? inside : inside.filter((one) => one !== "musl");
+    expect(components.map((component) => component.name).toSorted()).toEqual(linked);
     const texts = new Map(licences.split(/^-{80}$/m).map((part) => [headingOf(part), part]));
     for (const { name: library, version } of components.filter((one) => one.name !== "bun")) {
       const text = texts.get(`${library} ${version}`) ?? "";
@@ -79,6 +83,12 @@ test("each archive contains an SBOM and the licence of everything in it", async 
     }
     expect(licences).toContain(`bun ${components.find((one) => one.name === "bun")?.version} (MIT)`);
   }
+});
+
+test.each(TARGETS.filter(({ os }) => os !== "linux"))("the program of $name is one that its system loads", (target) => {
+  const program = readProgram(readFileSync(join(RELEASE, target.name, executableName("unghost", target))));
+
+  expect(program).toEqual({ format: target.os === "darwin" ? "Mach-O" : "PE", cpu: target.arch, problems: [] });
 });
 
 interface BillOfMaterials {

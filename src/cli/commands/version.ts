@@ -10,7 +10,8 @@ export const versionCommand = defineCommand({
   run: async ({ output }, io) => {
     const format = parseGiven(NODE.output, { value: output ?? NODE.output.byDefault, from: "--output" });
     const engine = process.versions["bun"] === undefined ? `node ${process.version}` : `bun ${process.versions["bun"]}`;
-    const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
+    const system = process.platform === "win32" ? "windows" : process.platform;
+    const platform = `${system}/${process.arch === "x64" ? "amd64" : process.arch}`;
     const line = `unghost ${VERSION} (commit ${COMMIT}, ${engine}, ${platform})\n`;
     await print({ output: format }, { version: VERSION, commit: COMMIT, engine, platform }, () => line, io);
     return ExitCode.ok;

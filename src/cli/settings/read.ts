@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import * as v from "valibot";
-import { findHostRoot, isPod, resolveOnHost } from "../../host/paths.ts";
+import { findHostRoot, isPod, namedFile } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { errorCode } from "../../host/source.ts";
 import { type PathTrust, provePath } from "../../host/trusted-path.ts";
@@ -52,10 +52,12 @@ export function configPath({ config }: Pick<NodeFlags, "config">, env: Env): str
 export async function readConfigFile(flags: Pick<NodeFlags, "config">, env: Env): Promise<ConfigFile | undefined> {
   const path = configPath(flags, env);
   const isRequested = (flags.config ?? env["UNGHOST_CONFIG"]) !== undefined;
+  // Only nodes have one by default. On Windows, any user may create the directory of this name.
+  if (!isRequested && process.platform !== "linux") return undefined;
   const trust = proveConfig(path, env);
   if (trust.kind === "refused")
     throw new SettingsError(`the configuration file ${path} is not used: ${trust.detail}. ${trust.next}`);
-  const file = readRegularFile(resolveOnHost("/", resolve(path), "follow"));
+  const file = readRegularFile(namedFile(path));
   if (file.kind === "gone" && !isRequested) return undefined;
   if (file.kind !== "content") {
     const why = file.kind === "gone" ? " (ENOENT)" : `: it ${file.reason}`;
