@@ -32,5 +32,7 @@ process.exit(await runCli(args, processIo()));
 function asPlugin([first, ...rest]: readonly string[]): readonly string[] {
   if (first === undefined) return ["fleet"];
   if (first === "explain") return [first, ...rest];
-  return first === "__complete" ? [first, "fleet", ...rest] : ["fleet", first, ...rest];
+  if (first === "__complete")
+    return rest[0] === "explain" && rest.length > 1 ? [first, ...rest] : [first, "fleet", ...rest];
+  return ["fleet", first, ...rest];
 }

@@ -238,6 +238,12 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     ],
   },
   {
+    story: "test/cluster/kubectl-printers.test.ts",
+    tests: "custom-columns",
+    broken: "custom columns have other widths than kubectl's",
+    edits: [{ file: "src/fleet/output.ts", from: "const PADDING = 3;", to: "const PADDING = 2;" }],
+  },
+  {
     story: "test/cluster/stub-api.test.ts",
     tests: "replaced only with its latest version|patches of a node",
     broken: "the stub replaces objects whatever their version",

@@ -48,6 +48,13 @@ export async function chooseCluster(choice: ClusterChoice, env: Env): Promise<Ch
   return { access: await accessOf(config, { server, from, choice }), namespace: context.namespace ?? "default" };
 }
 
+/** For completion. */
+export async function contextNames(kubeconfig: string | undefined, env: Env): Promise<readonly string[]> {
+  const { KubeConfig } = await import("@kubernetes/client-node");
+  const { config } = load(KubeConfig, kubeconfig, env);
+  return config.getContexts().map(({ name }) => name);
+}
+
 function load(Config: new () => KubeConfig, given: string | undefined, env: Env): Loaded {
   const listed = env["KUBECONFIG"]?.split(delimiter).filter((path) => path !== "") ?? [];
   const [files, from] =

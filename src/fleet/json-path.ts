@@ -1,6 +1,6 @@
 /**
  * kubectl's JSONPath templates: text, `{.items[*].node}`, `{range .items[*]}…{end}`, `{"\n"}`; in a path names, `*`,
- * `..name`, indexes, slices, `['name']` and filters such as `[?(@.verdict=="ghosts")]`.
+ * `..name`, escaped dots, indexes, slices, `['name']`, several of these at once, and filters such as `[?(@.verdict=="ghosts")]`.
  */
 export class TemplateError extends Error {}
 
@@ -10,14 +10,40 @@ export function renderJsonPath(template: string, document: unknown): string {
   return render(nodes, document);
 }
 
-/** The values at a path without braces, such as `.status.verdict`. */
-export function valuesAt(path: string, document: unknown): readonly unknown[] {
-  return stepsOf(path).reduce<readonly unknown[]>((values, step) => values.flatMap(step), [document]);
+/** The values of all paths in a template; its text is left out. */
+export function valuesOfTemplate(template: string, document: unknown): readonly unknown[] {
+  const collect = (nodes: readonly TemplateNode[], value: unknown): readonly unknown[] =>
+    nodes.flatMap((node) => {
+      if (node.kind === "text") return [];
+      const values = valuesAt(node.path, value);
+      return node.kind === "path" ? values : values.flatMap((inner) => collect(node.body, inner));
+    });
+  return collect(parseNodes(tokens(template), false).nodes, document);
 }
 
-export function valueInWords(value: unknown): string {
-  if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+/** The values at a path without braces, such as `.status.verdict`. */
+export function valuesAt(path: string, document: unknown): readonly unknown[] {
+  return stepsOf(path).reduce<readonly unknown[]>((values, step) => step(values), [document]);
+}
+
+/** JSON as Go writes it: with sorted keys, and without characters that HTML has a meaning for. */
+export function goJson(value: unknown, indent?: string): string {
+  const text = JSON.stringify(sortedKeys(value), undefined, indent);
+  return text.replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
+}
+
+function sortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedKeys);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(sortedEntries(value).map(([key, inner]) => [key, sortedKeys(inner)]));
+}
+
+export function sortedEntries(value: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+}
+
+function valueInWords(value: unknown): string {
+  return typeof value === "string" ? value : goJson(value);
 }
 
 type TemplateNode =
@@ -97,10 +123,14 @@ function render(nodes: readonly TemplateNode[], document: unknown): string {
     .join("");
 }
 
-type Step = (value: unknown) => readonly unknown[];
+/** From all values so far to the next ones: `['a','b']` is the a of all, then the b of all. */
+type Step = (values: readonly unknown[]) => readonly unknown[];
+type Lookup = (value: unknown) => readonly unknown[];
 
-const NAME = /^\.?([A-Za-z_][\w-]*|\*)/;
-const DEEP = /^\.\.([A-Za-z_][\w-]*)/;
+/** A backslash takes the meaning from the character behind it, such as the dots of a label. */
+const IDENTIFIER = String.raw`(?:\\.|[^\s.,[\](){}$@|'"*\\])+`;
+const NAME = new RegExp(String.raw`^\.?(${IDENTIFIER}|\*)`);
+const DEEP = new RegExp(String.raw`^\.\.(${IDENTIFIER})`);
 const BRACKET = /^\[(\?\((?:[^()"']|"[^"]*"|'[^']*')*\)|'[^']*'|"[^"]*"|[^\]]*)\]/;
 
 function stepsOf(path: string): readonly Step[] {
@@ -110,9 +140,9 @@ function stepsOf(path: string): readonly Step[] {
     const deep = DEEP.exec(rest);
     const bracket = BRACKET.exec(rest);
     const name = NAME.exec(rest);
-    if (deep !== null) steps.push((value) => anywhere(value, deep[1] ?? ""));
+    if (deep !== null) steps.push(each((value) => anywhere(value, unescaped(deep[1] ?? ""))));
     else if (bracket !== null) steps.push(bracketStep(bracket[1] ?? "", path));
-    else if (name !== null) steps.push(name[1] === "*" ? children : (value) => field(value, name[1] ?? ""));
+    else if (name !== null) steps.push(each(name[1] === "*" ? children : named(name[1] ?? "")));
     const [taken] = deep ?? bracket ?? name ?? [];
     if (taken === undefined) throw new TemplateError(`"${path}" is no path: it is not understood from "${rest}" on`);
     rest = rest.slice(taken.length);
@@ -120,21 +150,46 @@ function stepsOf(path: string): readonly Step[] {
   return steps;
 }
 
+function each(lookup: Lookup): Step {
+  return (values) => values.flatMap(lookup);
+}
+
+function named(name: string): Lookup {
+  const plain = unescaped(name);
+  return (value) => field(value, plain);
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/gs, "$1");
+}
+
+/** A comma in quotes belongs to the name. */
+const PARTS = /(?:'[^']*'|"[^"]*"|[^,'"])+/g;
+
 function bracketStep(text: string, path: string): Step {
-  if (text === "*") return children;
+  if (text === "*") return each(children);
+  if (text.startsWith("?(")) return each(filterStep(text.slice(2, -1), path));
+  const lookups = (text.match(PARTS) ?? []).map((part) => bracketLookup(part.trim(), path));
+  if (lookups.length === 0) throw new TemplateError(`"[${text}]" in "${path}" is empty`);
+  return (values) => lookups.flatMap((lookup) => values.flatMap(lookup));
+}
+
+function bracketLookup(text: string, path: string): Lookup {
   const [, quoted] = /^['"](.*)['"]$/s.exec(text) ?? [];
-  if (quoted !== undefined) return (value) => field(value, quoted);
-  if (text.startsWith("?(")) return filterStep(text.slice(2, -1), path);
+  if (quoted !== undefined) return named(quoted);
   if (/^-?\d+$/.test(text)) return (value) => (Array.isArray(value) ? [value.at(Number(text))].filter(isThere) : []);
-  const [, from, to] = /^(-?\d*):(-?\d*)$/.exec(text) ?? [];
-  if (from === undefined || to === undefined) throw new TemplateError(`"[${text}]" in "${path}" is not supported`);
+  const [, from, to, by = ""] = /^(-?\d*):(-?\d*)(?::(\d*))?$/.exec(text) ?? [];
+  if (from === undefined || to === undefined || by === "0")
+    throw new TemplateError(`"[${text}]" in "${path}" is not supported`);
   const [start, end] = [from === "" ? undefined : Number(from), to === "" ? undefined : Number(to)];
-  return (value) => (Array.isArray(value) ? (value.slice(start, end) as unknown[]) : []);
+  const step = by === "" ? 1 : Number(by);
+  return (value) =>
+    Array.isArray(value) ? (value.slice(start, end) as unknown[]).filter((_, index) => index % step === 0) : [];
 }
 
 const FILTER = /^\s*@([^=!<>]*?)\s*(?:(==|!=|<=|>=|<|>)\s*("[^"]*"|'[^']*'|true|false|-?[\d.]+)\s*)?$/;
 
-function filterStep(text: string, path: string): Step {
+function filterStep(text: string, path: string): Lookup {
   const [matched, at = "", operator, literal = ""] = FILTER.exec(text) ?? [];
   if (matched === undefined) throw new TemplateError(`the filter "?(${text})" in "${path}" is not supported`);
   const wanted = /^['"]/.test(literal) ? literal.slice(1, -1) : (JSON.parse(literal || "null") as unknown);
@@ -160,7 +215,7 @@ function compare(found: unknown, operator: string, wanted: unknown): boolean {
 
 function children(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  return typeof value === "object" && value !== null ? Object.values(value) : [];
+  return typeof value === "object" && value !== null ? sortedEntries(value).map(([, inner]) => inner) : [];
 }
 
 function field(value: unknown, name: string): readonly unknown[] {

@@ -185,7 +185,7 @@ describe("output formats of unghost fleet scan", () => {
     ['jsonpath={.items[?(@.verdict=="ghosts")].report.blockedPods[1]}', "shop/web-1"],
     [
       "custom-columns=NODE:.node,CLASS:.report.worstClass",
-      "NODE  CLASS\nn2    libcni-result-cache-corrupt\nn3    <none>\nn4    <none>\nn1    <none>\n",
+      "NODE   CLASS\nn2     libcni-result-cache-corrupt\nn3     <none>\nn4     <none>\nn1     <none>\n",
     ],
   ])("-o %s", async (output, expected) => {
     const { fleet } = await fleetRig(CLUSTER);

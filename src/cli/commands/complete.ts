@@ -9,13 +9,13 @@ import { ExitCode, type Io } from "../io.ts";
 import { resolveSettings, stateDirOf } from "../settings/read.ts";
 import { kebab } from "../settings/table.ts";
 import { SHELLS } from "./completion.ts";
-import { FLEET_ACTIONS } from "./fleet.ts";
 import { COMMAND_NAMES, commandNamed } from "./index.ts";
 
 /** Sources of node-specific words. */
 interface CompletionSources {
   readonly journal: () => Promise<readonly HistoryRecord[]>;
   readonly pods: () => readonly string[];
+  readonly env: Io["env"];
 }
 
 const FORMATS = ["table", "json", "yaml"];
@@ -34,9 +34,12 @@ async function wordsFor(
 ): Promise<readonly string[]> {
   if (name === undefined) return COMMAND_NAMES;
   const last = before.at(-1);
+  if (name === "fleet" && !current.startsWith("-")) {
+    return await (await import("./fleet-words.ts")).fleetWords(before, current, sources.env);
+  }
   if (["--only", "--skip", "--allow"].includes(last ?? "")) return classes.map(({ id }) => id);
   if (last === "-o" || last === "--output")
-    return name === "scan" || name === "heal" || name === "fleet" ? [...FORMATS, "wide", "name"] : FORMATS;
+    return name === "scan" || name === "heal" ? [...FORMATS, "wide", "name"] : FORMATS;
   if (last === "--distribution") return (await import("../../boot/install/detect.ts")).CHOICES;
   if ((last === "-n" || last === "--namespace") && (name === "scan" || name === "heal"))
     return [...new Set(sources.pods().map((pod) => pod.slice(0, pod.indexOf("/"))))];
@@ -58,8 +61,6 @@ async function wordsFor(
     case "quarantine":
       if (before.length === 0) return ["list", "prune"];
       return before[0] === "prune" ? (await sources.journal()).filter(holdsFiles).map(({ id }) => id) : [];
-    case "fleet":
-      return before.length === 0 ? FLEET_ACTIONS : [];
     case "help":
       return COMMAND_NAMES;
     case "completion":
@@ -93,6 +94,7 @@ export async function runComplete(words: readonly string[], io: Io): Promise<Exi
     const found = await candidates(words, {
       journal: async () => (await readHistory(stateDirLayout(stateDirOf(settings)).journal)).records,
       pods: () => podsByLogDirectories(settings.hostRoot),
+      env: io.env,
     });
     io.stdout(found.map((word) => `${printable(word)}\n`).join(""));
   } catch {

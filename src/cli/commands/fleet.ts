@@ -13,11 +13,12 @@ const fleetFlags = {
   context: text("Context of the kubeconfig (default: its current one)", "NAME"),
   as: text("User to impersonate", "USER"),
   asGroup: list("Groups to impersonate", "GROUP"),
-  requestTimeout: text("Timeout of all requests together (default 30s)", "DURATION"),
+  requestTimeout: text("Timeout of all requests together, 0 for none (default 30s)", "DURATION"),
   namespace: text(
     "With why: namespace of the pod (default: that of the context); with heal: only its pods; with scan: as --one-shot-namespace",
     "NAMESPACE",
   ),
+  allNamespaces: onOff("With why: find the pod in any namespace; with heal: pods of all namespaces (the default)"),
   selector: text("With scan and heal: only nodes with these labels", "LABELS"),
   withoutAgents: onOff("With scan and heal: also nodes without a ready agent, by a privileged one-shot pod"),
   image: text("Image of one-shot pods (default: that of this release)", "IMAGE"),
@@ -36,7 +37,7 @@ type FleetFlags = FlagValues<typeof fleetFlags>;
 export const fleetCommand = defineCommand({
   flags: fleetFlags,
   positional: anyArguments("ARG", "Names of nodes (scan and watch: all by default); with why: one pod"),
-  aliases: { l: "selector", n: "namespace", o: "output", v: "verbose", y: "yes" },
+  aliases: { A: "allNamespaces", l: "selector", n: "namespace", o: "output", v: "verbose", y: "yes" },
   run: async (flags, io, action = "scan", ...args) => {
     const run = ACTIONS.get(action);
     if (run === undefined) {
@@ -95,19 +96,34 @@ async function runWhy(flags: FleetFlags, [target, ...others]: readonly string[],
   const [given, name = given] = target.includes("/") ? target.split("/") : [undefined, target];
   if (!name || given === "" || target.split("/").length > 2)
     throw new SettingsError(`"${target}" is no pod: write NAMESPACE/POD`);
-  const facts = await inCluster(flags, io, ({ api, namespace }) =>
-    readWhyFacts(api, { namespace: given ?? flags.namespace ?? namespace, name }, new Date()),
-  );
+  const facts = await inCluster(flags, io, async ({ api, namespace: current }) => {
+    const isAnywhere = given === undefined && flags.allNamespaces === true;
+    const namespace = isAnywhere ? await namespaceOf(api, name) : (given ?? flags.namespace ?? current);
+    return await readWhyFacts(api, { namespace, name }, new Date());
+  });
   const cause = findCause(facts);
   io.stdout(await formatOutput(output, printableWhy(facts, cause, io.columns), flags.noHeaders ?? false));
   return whyExitCode(cause);
+}
+
+/** Of the only pod with this name. */
+async function namespaceOf(api: Api, name: string): Promise<string> {
+  const { namespacesOfPod } = await import("../../fleet/why/facts.ts");
+  const [namespace, ...others] = await namespacesOfPod(api, name);
+  if (namespace === undefined) throw new KubeError("not-found", `no namespace has a pod "${name}"`);
+  if (others.length > 0) {
+    const pods = [namespace, ...others].map((one) => `${one}/${name}`).join(", ");
+    throw new SettingsError(`pods of several namespaces have this name: choose one of ${pods}`);
+  }
+  return namespace;
 }
 
 async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
   const { healFleet } = await import("./fleet-heal.ts");
   const { oneShotPlace } = await import("./fleet-without-agents.ts");
   const { classIds } = await import("../targets.ts");
-  const { selector, target: targets = [], namespace, dryRun = false, yes = false, noHeaders = false } = flags;
+  const { selector, target: targets = [], allNamespaces = false, dryRun = false, yes = false, noHeaders = false } = flags;
+  const namespace = allNamespaces ? undefined : flags.namespace;
   const unusable = targets.find((target) => target.startsWith("-"));
   if (unusable !== undefined) throw new SettingsError(`--target: "${unusable}" is no pod, sandbox or finding`);
   const allow = await classIds(flags.allow ?? []);
@@ -168,6 +184,8 @@ export interface InCluster extends ChosenCluster {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+/** kubectl's 0 is no timeout: a connection that is dead without a sign would then hang until Ctrl-C. */
+const LONGEST_TIMEOUT_MS = 60 * 60_000;
 /** The server's cache answers with all reports at once: typically 2 KB each, 8 KiB at most. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
@@ -193,6 +211,7 @@ async function inCluster<Result>(
 /** A number alone is seconds, as with kubectl. */
 function requestTimeoutMs({ requestTimeout }: FleetFlags): number {
   if (requestTimeout === undefined) return DEFAULT_TIMEOUT_MS;
+  if (requestTimeout === "0") return LONGEST_TIMEOUT_MS;
   const ms = parseDurationMs(/^\d+$/.test(requestTimeout) ? `${requestTimeout}s` : requestTimeout);
   if (ms === undefined || ms < 100) {
     throw new SettingsError(`--request-timeout: expected a duration from 100ms on, like 10s, got "${requestTimeout}"`);

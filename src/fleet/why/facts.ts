@@ -111,6 +111,7 @@ export interface WhyFacts {
 }
 
 const MOST_EVENTS = 500;
+const MOST_NAMESAKES = 50;
 
 /** In two rounds: the pod with its events, then its node with the report of the agent. */
 export async function readWhyFacts(
@@ -140,6 +141,17 @@ export async function readWhyFacts(
     problems: [...problemsOf(ofPod), ...problemsOf(node), ...problemsOf(report)],
     now,
   };
+}
+
+const NamesSchema = v.object({
+  items: v.nullish(v.array(v.object({ metadata: v.object({ namespace: v.string() }) })), []),
+});
+
+/** Those that have a pod of this name. */
+export async function namespacesOfPod(api: Api, name: string): Promise<readonly string[]> {
+  const query = new URLSearchParams({ fieldSelector: `metadata.name=${name}`, limit: String(MOST_NAMESAKES) });
+  const { items } = await getObject(api, "/api/v1/pods", NamesSchema, "list of pods", `?${query.toString()}`);
+  return items.map(({ metadata }) => metadata.namespace).toSorted();
 }
 
 async function readNode(api: Api, name: string | null | undefined) {
