@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   doctor: ["report", "boot", "diagnose", "evidence", "durable", "node", "kube", "host"],
   bundle: ["node", "host"],
   agent: ["durable", "report", "heal", "plan", "diagnose", "classes", "node", "kube", "runtime", "host", "evidence"],
-  fleet: ["report", "diagnose", "classes", "kube", "host", "evidence"],
+  fleet: ["report", "doctor", "diagnose", "classes", "kube", "host", "evidence"],
   cli: [
     "guard",
     "bundle",
@@ -139,7 +139,7 @@ const MAY_CHANGE: readonly (readonly [path: string, reason: string])[] = [
   ["src/durable/keeper-state.ts", "its own state, in its own directory of /run"],
   ["src/agent/limits/slots.ts", "slots and breaker of the fleet"],
   ["src/fleet/one-shot/run.ts", "the Job of a one-shot pod, whose unghost goes through heal/ like any other"],
-  ["src/doctor/sources.ts", "asks the API for its own permissions"],
+  ["src/doctor/permissions.ts", "asks the API for its own permissions"],
   ["src/host/child.ts", "ends its own child processes"],
   ["src/kube/pods.ts", "deletePod, for heal/"],
   ["src/kube/ghost-heal.ts", "requests of an operator to a node, and the answers of its agent"],

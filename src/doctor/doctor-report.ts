@@ -16,6 +16,8 @@ const CheckSchema = v.object({
   next: v.optional(v.string()),
   /** Of a missing one: everything is found and healed without it as well, on less evidence. */
   optional: v.optional(v.boolean()),
+  /** Of a cluster: the nodes that it is about. */
+  nodes: v.optional(v.array(v.string())),
 });
 
 export type Check = v.InferOutput<typeof CheckSchema>;
@@ -26,6 +28,8 @@ const RiskSchema = v.object({
   detail: v.string(),
   /** The line or setting that ends it. */
   end: v.string(),
+  /** Of a cluster: the nodes that it is about. */
+  nodes: v.optional(v.array(v.string())),
 });
 
 export type Risk = v.InferOutput<typeof RiskSchema>;
@@ -71,25 +75,41 @@ export function absentCheck(id: string, detail: string): Check {
 }
 
 /** Missing items first, each with what it is needed for; then one line for each working item. */
-export function renderDoctor(report: DoctorReport, { colour, columns, verbose }: TextOptions): string {
-  const ink = paint(colour);
-  const of = (status: Check["status"]) => report.checks.filter((check) => check.status === status);
-  const failing = neededAndMissing(report);
-  const optional = of("missing").filter((check) => !failing.includes(check));
-  const [fine, absent] = [of("ok"), of("absent")];
+export function renderDoctor(report: DoctorReport, options: TextOptions): string {
   const { name, version, endpoint, reachable } = report.runtime;
-  const verdict =
-    failing.length === 0
-      ? `${ink.green("OK")}  everything unghost needs is there`
-      : `${ink.red("MISSING")}  ${count(failing.length, "needed check")} of ${report.checks.length} failed`;
   const head = [
-    `${verdict} on ${printable(report.node)}`,
+    `${doctorVerdict(report, options)} on ${printable(report.node)}`,
     `unghost ${report.version}; Linux ${printable(report.kernel)}; ${printable(report.os)}; node's root at ${report.hostRoot}`,
     reachable ? `${printable(`${name} ${version}`)} at ${printable(endpoint)}` : "runtime not reached",
     `Kubernetes: ${report.kubernetes.source}, credentials: ${printable(report.kubernetes.credentials)}`,
     ...(report.cniFiles === undefined ? [] : [printable(report.cniFiles.detail)]),
-  ].map((line) => wrap(line, columns, "  "));
-  const parts = [head.join("\n")];
+  ];
+  return renderChecks(head, report, options);
+}
+
+/** The checks of one node, or of the cluster. */
+export type Checked = Pick<DoctorReport, "checks" | "risks">;
+
+export function doctorVerdict(checked: Checked, { colour }: Pick<TextOptions, "colour">): string {
+  const ink = paint(colour);
+  const failing = neededAndMissing(checked);
+  return failing.length === 0
+    ? `${ink.green("OK")}  everything unghost needs is there`
+    : `${ink.red("MISSING")}  ${count(failing.length, "needed check")} of ${checked.checks.length} failed`;
+}
+
+/** Behind the lines of the head. */
+export function renderChecks(
+  head: readonly string[],
+  { checks, risks = [] }: Checked,
+  { colour, columns, verbose }: TextOptions,
+): string {
+  const ink = paint(colour);
+  const of = (status: Check["status"]) => checks.filter((check) => check.status === status);
+  const failing = neededAndMissing({ checks });
+  const optional = of("missing").filter((check) => !failing.includes(check));
+  const [fine, absent] = [of("ok"), of("absent")];
+  const parts = [head.map((line) => wrap(line, columns, "  ")).join("\n")];
   if (failing.length > 0) {
     const lines = failing.map((check) => wrap(`  ${ink.red("missing")}  ${inWords(check)}`, columns, "    "));
     parts.push([ink.bold("Cannot read or do"), ...lines].join("\n"));
@@ -98,7 +118,6 @@ export function renderDoctor(report: DoctorReport, { colour, columns, verbose }:
     const lines = optional.map((check) => wrap(`  ${inWords(check)}`, columns, "    "));
     parts.push([ink.bold("Optional, and not here"), ...lines].join("\n"));
   }
-  const { risks = [] } = report;
   if (risks.length > 0) {
     const lines = risks.map(({ id, detail, end }) =>
       wrap(`  ${ink.yellow("risk")}  ${id}: ${printable(detail)}. Ended by: ${printable(end)}`, columns, "    "),

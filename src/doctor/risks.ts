@@ -1,4 +1,4 @@
-import { compareVersions, outOfSupport, parseVersion } from "../evidence/versions.ts";
+import { compareVersions, parseVersion } from "../evidence/versions.ts";
 import { CNI_GUARD_BIN_DIR } from "../host/distributions.ts";
 import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { procText } from "../host/proc.ts";
@@ -13,6 +13,7 @@ import type { Runtime } from "../node/types/runtime.ts";
 import type { InotifyUse, Snapshot } from "../node/types/snapshot.ts";
 import type { Risk } from "./doctor-report.ts";
 import { shimRisk } from "./multus-shim.ts";
+import { runtimeRisk } from "./runtime-support.ts";
 
 /** What makes ghosts likely on this node, from its files and processes. None of it is a fault now. */
 export async function nodeRisks(snapshot: Snapshot, root: string, timeoutMs: number): Promise<readonly Risk[]> {
@@ -23,7 +24,7 @@ export async function nodeRisks(snapshot: Snapshot, root: string, timeoutMs: num
   const conf = valueOr(cni.conf, undefined);
   const files = conf === undefined ? [] : readCniConfFiles(root, conf.dir, conf.binDirs);
   return [
-    ...supportRisk(runtime),
+    ...runtimeRisk(runtime),
     ...binDirRisk(runtime, await configuredBinDirs(root, runtime.process?.pid)),
     ...staleConfRisk(files),
     ...versionRisk(files),
@@ -31,13 +32,6 @@ export async function nodeRisks(snapshot: Snapshot, root: string, timeoutMs: num
     ...(inotify === undefined ? [] : inotifyRisk(inotify)),
     ...clockRisk(root),
   ];
-}
-
-export function supportRisk(runtime: Pick<Runtime, "name" | "version">): readonly Risk[] {
-  const upgrade = outOfSupport(runtime);
-  if (upgrade === undefined) return [];
-  const detail = `${runtime.name} ${runtime.version} gets no fixes any more`;
-  return [{ id: "runtime out of support", detail, end: `Upgrade to ${upgrade}.` }];
 }
 
 const LIST_ONLY_SINCE = { major: 2, minor: 4, patch: 0 };

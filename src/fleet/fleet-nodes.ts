@@ -147,5 +147,9 @@ function fleetNode({ name, nodeStatus, report, isReady, now }: NodeParts): Fleet
 function standingOf(report: GhostReportStatus | undefined, isReady: boolean | undefined, now: Date): AgentStanding {
   if (isReady !== undefined) return isReady ? "ready" : "not-ready";
   if (report === undefined) return "none";
-  return now.getTime() - Date.parse(report.observedAt) <= RECENT_MS ? "no-pod" : "none";
+  return isRecent(report, now) ? "no-pod" : "none";
+}
+
+export function isRecent({ observedAt }: Pick<GhostReportStatus, "observedAt">, now: Date): boolean {
+  return now.getTime() - Date.parse(observedAt) <= RECENT_MS;
 }

@@ -113,7 +113,8 @@ export async function formatOutput(
 function goWords(value: unknown): string {
   if (value === null || value === undefined) return "<nil>";
   if (Array.isArray(value)) return `[${value.map(goWords).join(" ")}]`;
-  if (typeof value !== "object") return String(value);
+  if (typeof value === "string") return value;
+  if (typeof value !== "object") return JSON.stringify(value);
   return `map[${sortedEntries(value)
     .map(([key, inner]) => `${key}:${goWords(inner)}`)
     .join(" ")}]`;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { checkPermissions, PERMISSIONS } from "../../src/doctor/sources.ts";
+import { checkPermissions, PERMISSIONS } from "../../src/doctor/permissions.ts";
 
 interface Role {
   readonly kind: string;

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cniPodRisks, riskOf } from "../../src/doctor/cni-pods.ts";
 import { renderDoctor } from "../../src/doctor/doctor-report.ts";
 import { shimRisk } from "../../src/doctor/multus-shim.ts";
-import { binDirRisk, clockRisk, inotifyRisk, staleConfRisk, supportRisk, versionRisk } from "../../src/doctor/risks.ts";
+import { binDirRisk, clockRisk, inotifyRisk, staleConfRisk, versionRisk } from "../../src/doctor/risks.ts";
+import { runtimeRisk } from "../../src/doctor/runtime-support.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { readCniConfFiles } from "../../src/node/cni-conf-files.ts";
 import { configuredBinDirs } from "../../src/node/containerd-config.ts";
@@ -33,7 +34,7 @@ test.each<readonly [string, string, boolean]>([
   ["cri-o", "1.36.1", false],
   ["docker", "1.0.0", false],
 ])("%s %s is out of support: %s", (name, version, isOut) => {
-  expect(supportRisk({ name, version })).toHaveLength(isOut ? 1 : 0);
+  expect(runtimeRisk({ name, version })).toHaveLength(isOut ? 1 : 0);
 });
 
 describe("bin_dir of containerd", () => {

@@ -6,13 +6,19 @@ import { watchReports } from "../../src/fleet/watch-reports.ts";
 import { openApi } from "../../src/kube/api.ts";
 import { GHOST_HEALS as HEALS_PATH } from "../../src/kube/ghost-heal.ts";
 import { listOf } from "../kube/stub-server.ts";
-import { agentsTable, fleetRig, nodesTable, REPORTS_PATH, reportObject, reportsOf } from "./fleet-rig.ts";
+import { agentsTable, fleetRig, nodesTable, REPORTS_PATH, reportObject, reportsOf, tableOf } from "./fleet-rig.ts";
 import { grantedBy, permissionOf } from "./permissions.ts";
 
-/** Every user may ask who they are. */
-const EVERYBODY = "authentication.k8s.io/selfsubjectreviews create";
+/** Every user may ask who they are, what they may do, and what the API server serves. */
+const EVERYBODY = [
+  "authentication.k8s.io/selfsubjectreviews create",
+  "authorization.k8s.io/selfsubjectaccessreviews create",
+  "unghost.dev//apis/unghost.dev/v1alpha1 list",
+];
 
-test("unghost-viewer grants each request of scan, why, history, watch and dashboard, and nothing else", async () => {
+const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
+
+test("unghost-viewer grants each request of scan, why, history, watch, dashboard and doctor, and nothing else", async () => {
   const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" } };
   const rig = await fleetRig({
     "/api/v1/nodes": nodesTable(["n1", "Ready"]),
@@ -20,6 +26,8 @@ test("unghost-viewer grants each request of scan, why, history, watch and dashbo
     [REPORTS_PATH]: reportsOf(reportObject("n1")),
     "/api/v1/namespaces/shop/pods/web-0": pod,
     "/api/v1/namespaces/shop/events": listOf([]),
+    [`${ADMISSION}/validatingadmissionpolicies`]: tableOf(["Name"], []),
+    [`${ADMISSION}/validatingadmissionpolicybindings`]: tableOf(["PolicyName"], []),
     "/api/v1/nodes/n1": { metadata: { name: "n1" } },
     [`${REPORTS_PATH}/n1`]: reportObject("n1"),
   });
@@ -27,7 +35,9 @@ test("unghost-viewer grants each request of scan, why, history, watch and dashbo
   await rig.fleet("scan", "n1", "-l", "a=b");
   await rig.fleet("why", "shop/web-0");
   await rig.fleet("why", "shop/missing");
+  await rig.fleet("why", "-A", "web-0");
   await rig.fleet("history", "n1");
+  await rig.fleet("doctor");
   const dashboard = await fleetRig(({ path, query }) => {
     if (path === "/api/v1/nodes") return { body: nodesTable(["n1", "Ready"]) };
     if (path !== "/api/v1/pods") return { body: listOf([]) };
@@ -49,8 +59,9 @@ test("unghost-viewer grants each request of scan, why, history, watch and dashbo
   stop.abort();
   await watching;
 
-  const asked = [...rig.server.asked, ...dashboard.server.asked];
-  expect([...new Set(asked.map(permissionOf))].toSorted()).toEqual(grantedBy("viewer").toSorted());
+  const needed = new Set([...rig.server.asked, ...dashboard.server.asked].map(permissionOf));
+  for (const permission of EVERYBODY) needed.delete(permission);
+  expect([...needed].toSorted()).toEqual(grantedBy("viewer").toSorted());
 });
 
 test("unghost-healer grants each request of heal that unghost-viewer does not, and nothing else", async () => {
@@ -74,6 +85,6 @@ test("unghost-healer grants each request of heal that unghost-viewer does not, a
 
   expect(reply).toMatchObject({ kind: "unread" });
   const needed = new Set(rig.server.asked.map(permissionOf));
-  for (const permission of [...grantedBy("viewer"), EVERYBODY]) needed.delete(permission);
+  for (const permission of [...grantedBy("viewer"), ...EVERYBODY]) needed.delete(permission);
   expect([...needed].toSorted()).toEqual(grantedBy("healer").toSorted());
 });

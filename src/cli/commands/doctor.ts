@@ -9,11 +9,12 @@ import {
   renderDoctor,
 } from "../../doctor/doctor-report.ts";
 import { checkCpuShare, checkHost, checkPrivileges } from "../../doctor/host.ts";
+import { checkPermissions } from "../../doctor/permissions.ts";
 import { renderBefore } from "../../doctor/render-before.ts";
 import { beforeRestart, RESTARTS } from "../../doctor/restart.ts";
 import { readRestartFacts } from "../../doctor/restart-facts.ts";
 import { nodeRisks } from "../../doctor/risks.ts";
-import { checkCniFiles, checkPermissions, checkSources } from "../../doctor/sources.ts";
+import { checkCniFiles, checkSources } from "../../doctor/sources.ts";
 import { describeKeeper, publishedKeeper } from "../../durable/keeper-state.ts";
 import { resolveOnHost } from "../../host/paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";

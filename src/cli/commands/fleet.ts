@@ -2,9 +2,10 @@ import type { ChosenCluster } from "../../fleet/cluster-access.ts";
 import type { FleetOutput } from "../../fleet/output.ts";
 import { type Api, openApi } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { ExitCode, type Io } from "../io.ts";
+import { ExitCode, type Io, wantsColour } from "../io.ts";
 import { list, noSuchAction, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
 import type { FlagValues } from "../settings/table.ts";
+import { VERSION } from "../version.ts";
 import { anyArguments, defineCommand } from "./index.ts";
 
 /** Named like kubectl's, with the same meaning. */
@@ -15,7 +16,7 @@ const fleetFlags = {
   asGroup: list("Groups to impersonate", "GROUP"),
   requestTimeout: text("Timeout of all requests together, 0 for none (default 30s)", "DURATION"),
   namespace: text(
-    "With why: namespace of the pod (default: that of the context); with heal: only its pods; with scan: as --one-shot-namespace",
+    "With why: namespace of the pod (default: that of the context); with heal: only its pods; with scan: as --one-shot-namespace; with doctor: of the agents",
     "NAMESPACE",
   ),
   allNamespaces: onOff("With why: find the pod in any namespace; with heal: pods of all namespaces (the default)"),
@@ -62,6 +63,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ["history", runHistory],
   ["watch", runWatch],
   ["dashboard", runDashboard],
+  ["doctor", runDoctor],
 ]);
 
 export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
@@ -164,6 +166,32 @@ async function runDashboard(flags: FleetFlags, names: readonly string[], io: Io)
     throw new SettingsError("unghost fleet dashboard shows all nodes: it takes neither names nor labels");
   const { serveDashboard } = await import("./fleet-dashboard.ts");
   return await inCluster(flags, io, (cluster) => serveDashboard({ ...cluster, choice: flags, port: flags.port }, io));
+}
+
+/** Where the chart puts the agents, and their Leases. */
+const AGENTS_NAMESPACE = "unghost";
+
+async function runDoctor(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
+  if (names.length > 0) throw new SettingsError("unghost fleet doctor checks the whole cluster: leave the names out");
+  const { readDoctorFacts } = await import("../../fleet/doctor/facts.ts");
+  const { fleetChecks, fleetRisks } = await import("../../fleet/doctor/checks.ts");
+  const { doctorExitCode, printableDoctor } = await import("../../fleet/doctor/report.ts");
+  const { formatOutput } = await import("../../fleet/output.ts");
+  const output = await outputOf(flags);
+  const report = await inCluster(flags, io, async ({ api, access }) => {
+    const facts = await readDoctorFacts(api, flags.namespace ?? AGENTS_NAMESPACE, new Date());
+    const { length: nodes } = facts.fleet.nodes;
+    return {
+      version: VERSION,
+      server: access.server.host,
+      nodes,
+      checks: [...fleetChecks(facts, VERSION)],
+      risks: [...fleetRisks(facts)],
+    };
+  });
+  const style = { colour: wantsColour(io), columns: io.columns, verbose: flags.verbose ?? false };
+  io.stdout(await formatOutput(output, printableDoctor(report, style), flags.noHeaders ?? false));
+  return doctorExitCode(report);
 }
 
 async function outputOf({ output = "table" }: FleetFlags): Promise<FleetOutput> {

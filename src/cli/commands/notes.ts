@@ -52,6 +52,7 @@ const NOTES: Readonly<Record<string, CommandNotes>> = {
       ["unghost fleet scan", "every node, the worst first"],
       ["kubectl unghost scan -l pool=edge", "nodes with a label"],
       ["kubectl unghost why shop/web-0", "why a pod does not start, or does not end"],
+      ["kubectl unghost doctor", "whether unghost works in the cluster, and what puts nodes at risk"],
       ["unghost fleet scan edge-07 -o json", "for scripts"],
     ],
     exits: `0 nothing is wrong, 1 findings or a cause, 2 something is unknown, ${USAGE}`,
