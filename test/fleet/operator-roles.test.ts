@@ -16,10 +16,12 @@ const EVERYBODY = [
   "unghost.dev//apis/unghost.dev/v1alpha1 list",
 ];
 
+/** Of a pod whose log is not needed. */
+const READY = { conditions: [{ type: "Ready", status: "True" }] };
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
 
 test("unghost-viewer grants each request of scan, why, history, watch, dashboard and doctor, and nothing else", async () => {
-  const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" } };
+  const pod = { metadata: { name: "web-0", namespace: "shop", uid: "7d1f" }, spec: { nodeName: "n1" }, status: READY };
   const rig = await fleetRig({
     "/api/v1/nodes": nodesTable(["n1", "Ready"]),
     "/api/v1/pods": agentsTable(["n1", "1/1"]),

@@ -20,7 +20,7 @@ export function grantedBy(role: string): readonly string[] {
 const VERBS: Readonly<Record<string, string>> = { POST: "create", DELETE: "delete", PATCH: "patch", PUT: "update" };
 
 export function permissionOf({ method = "", path, query }: Asked): string {
-  const [, object = path, log = ""] = /^(.*)(\/log)$/.exec(path) ?? [];
+  const [, object = path, log = ""] = /^(.*)(\/log)$|^(.*?)(\/proxy)\//.exec(path)?.filter(Boolean) ?? [];
   const address = parseAddress(object);
   const [, group = ""] = /^\/apis\/([^/]+)\//.exec(path) ?? [];
   const many = query.get("watch") === "true" ? "watch" : "list";

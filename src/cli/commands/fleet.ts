@@ -98,10 +98,14 @@ async function runWhy(flags: FleetFlags, [target, ...others]: readonly string[],
   const [given, name = given] = target.includes("/") ? target.split("/") : [undefined, target];
   if (!name || given === "" || target.split("/").length > 2)
     throw new SettingsError(`"${target}" is no pod: write NAMESPACE/POD`);
-  const facts = await inCluster(flags, io, async ({ api, namespace: current }) => {
+  const facts = await inCluster(flags, io, async ({ api, open, namespace: current }) => {
     const isAnywhere = given === undefined && flags.allNamespaces === true;
     const namespace = isAnywhere ? await namespaceOf(api, name) : (given ?? flags.namespace ?? current);
-    return await readWhyFacts(api, { namespace, name }, new Date());
+    const read = await readWhyFacts(api, { namespace, name }, new Date());
+    // Events are enough for most, and expire after an hour.
+    if (findCause(read).code !== "unknown") return read;
+    const { withKubeletLog } = await import("../../fleet/why/kubelet-log.ts");
+    return await withKubeletLog(read, open);
   });
   const cause = findCause(facts);
   io.stdout(await formatOutput(output, printableWhy(facts, cause, io.columns), flags.noHeaders ?? false));
@@ -124,7 +128,14 @@ async function runHeal(flags: FleetFlags, names: readonly string[], io: Io): Pro
   const { healFleet } = await import("./fleet-heal.ts");
   const { oneShotPlace } = await import("./fleet-without-agents.ts");
   const { classIds } = await import("../targets.ts");
-  const { selector, target: targets = [], allNamespaces = false, dryRun = false, yes = false, noHeaders = false } = flags;
+  const {
+    selector,
+    target: targets = [],
+    allNamespaces = false,
+    dryRun = false,
+    yes = false,
+    noHeaders = false,
+  } = flags;
   const namespace = allNamespaces ? undefined : flags.namespace;
   const unusable = targets.find((target) => target.startsWith("-"));
   if (unusable !== undefined) throw new SettingsError(`--target: "${unusable}" is no pod, sandbox or finding`);

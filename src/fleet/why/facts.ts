@@ -107,6 +107,8 @@ export interface WhyFacts {
   readonly warnings: readonly Warning[];
   /** What could not be read. */
   readonly problems: readonly string[];
+  /** Why kubelet's log, which most users may not read, shows nothing. */
+  readonly unreadLog?: string;
   readonly now: Date;
 }
 

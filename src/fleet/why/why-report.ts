@@ -21,7 +21,8 @@ export function printableWhy(facts: WhyFacts, cause: Cause, columns: number): Pr
 }
 
 /** The JSON contract of `unghost fleet why`. */
-function whyDocument({ namespace, name, pod, problems }: WhyFacts, cause: Cause) {
+function whyDocument(facts: WhyFacts, cause: Cause) {
+  const { namespace, name, pod } = facts;
   const { code, class: id, what, isOurs, evidence, since, blocks, next, remedy } = cause;
   const item = { code, class: id, what, isOurs, evidence, since: since?.toISOString(), blocks, next, remedy };
   return {
@@ -30,13 +31,17 @@ function whyDocument({ namespace, name, pod, problems }: WhyFacts, cause: Cause)
     pod: { namespace, name, uid: pod?.metadata.uid },
     node: pod?.spec.nodeName ?? undefined,
     items: [item],
-    problems,
+    problems: problemsIn(facts),
   };
+}
+
+function problemsIn({ problems, unreadLog }: WhyFacts): readonly string[] {
+  return unreadLog === undefined ? problems : [...problems, unreadLog];
 }
 
 /** The cause first. */
 function whyLines(facts: WhyFacts, cause: Cause, columns: number): readonly string[] {
-  const { pod, now, problems } = facts;
+  const { pod, now } = facts;
   const node = pod?.spec.nodeName;
   const head = `${facts.namespace}/${facts.name}: ${cause.what}`;
   const entries: readonly (readonly [label: string, text: string])[] = [
@@ -47,7 +52,7 @@ function whyLines(facts: WhyFacts, cause: Cause, columns: number): readonly stri
     ...(cause.blocks.length === 0 ? [] : [["Also blocks", cause.blocks.join(", ")] as const]),
     ["Next", cause.next],
     ...(cause.remedy ? [["To do", cause.remedy] as const] : []),
-    ...problems.map((problem) => ["Not read", problem] as const),
+    ...problemsIn(facts).map((problem) => ["Not read", problem] as const),
   ];
   return [
     wrap(printable(head), columns, "  "),
