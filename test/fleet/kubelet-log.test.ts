@@ -9,8 +9,12 @@ const LOG = "/api/v1/nodes/n1/proxy/logs/";
 
 const HELD = `E1119 12:00:00.000000     700 pod_workers.go:1301] "Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"web-0_shop(${UID})\\" with CreatePodSandboxError: \\"rpc error: code = Unknown desc = failed to reserve sandbox name \\\\\\"web-0_shop_${UID}_1\\\\\\": name \\\\\\"web-0_shop_${UID}_1\\\\\\" is reserved for \\\\\\"${"3f9c0de1".repeat(8)}\\\\\\"\\"" pod="shop/web-0" podUID="${UID}"`;
 
+interface Answered {
+  readonly byQuery: (query: URLSearchParams) => string;
+}
+
 /** A pod that waits for an hour, whose events have expired. */
-async function why(log: Reply | string) {
+async function why(log: Reply | string | Answered) {
   const created = new Date(Date.now() - 3600_000).toISOString();
   const answers: Readonly<Record<string, unknown>> = {
     [`${NAMESPACE}/pods/web-0`]: {
@@ -21,8 +25,11 @@ async function why(log: Reply | string) {
     [`${NAMESPACE}/events`]: listOf([]),
     "/api/v1/nodes/n1": { metadata: { name: "n1" }, status: { conditions: [{ type: "Ready", status: "True" }] } },
   };
-  const rig = await fleetRig(({ path }) => {
-    if (path === LOG) return typeof log === "string" ? { body: log } : log;
+  const rig = await fleetRig(({ path, query }) => {
+    if (path === LOG) {
+      if (typeof log === "string") return { body: log };
+      return "byQuery" in log ? { body: log.byQuery(query) } : log;
+    }
     return path in answers ? { body: answers[path] } : statusOf(404, `${path} not found`);
   });
   const { stdout } = await rig.fleet("why", "shop/web-0", "-o", "json");
@@ -44,6 +51,18 @@ test("kubelet's log shows the cause where the events have expired", async () => 
   expect(evidence[0]?.source).toBe("kubelet's log on n1");
   const { query } = asked.find(({ path }) => path === LOG) ?? {};
   expect([query?.get("query"), query?.get("pattern")]).toEqual(["kubelet", UID]);
+});
+
+test("a node without journald, whose kubelet selects no lines of its log file, sends all of it", async () => {
+  const refused = "\noptions present and query resolved to log files for [kubelet]\ntry without specifying options\n";
+
+  const { code, asked } = await why({ byQuery: (query) => (query.has("pattern") ? refused : `${HELD}\n`) });
+
+  expect(code).toBe("sandbox");
+  expect(asked.filter(({ path }) => path === LOG).map(({ query }) => query.toString())).toEqual([
+    expect.stringContaining("pattern"),
+    "query=kubelet",
+  ]);
 });
 
 test("lines about other pods, and lines without a known failure, show nothing", async () => {

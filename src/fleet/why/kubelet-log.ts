@@ -6,7 +6,7 @@ import { meaningOf } from "./message.ts";
 
 /** A laptop does not wait longer for one node. */
 const LOG_MS = 5000;
-const MOST_BYTES = 256 * 1024;
+const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_LINES = 300;
 const SINCE_MS = 60 * 60_000;
 const LONGEST_LINE = 1000;
@@ -34,8 +34,11 @@ export async function withKubeletLog(facts: WhyFacts, open: OpenApi): Promise<Wh
     tailLines: String(MOST_LINES),
     sinceTime: new Date(now.getTime() - SINCE_MS).toISOString(),
   });
-  const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/logs/?${query.toString()}`;
-  const text = await orKubeError(readText(open, path));
+  const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/logs/?`;
+  const chosen = await orKubeError(readText(open, path + query.toString()));
+  // A node without journald has kubelet's log in a file, of which kubelet selects nothing.
+  const isFile = typeof chosen === "string" && chosen.includes(ONLY_WHOLE);
+  const text = isFile ? await orKubeError(readText(open, `${path}query=kubelet`)) : chosen;
   if (text instanceof KubeError) return unread(facts, node, text.kind === "forbidden" ? FORBIDDEN : text.message);
   // Without the query, kubelet answers with a page that lists its directory of logs.
   if (/^\s*<(?:!doctype|html|pre)/i.test(text)) return unread(facts, node, "enableSystemLogQuery is off there");
@@ -44,6 +47,7 @@ export async function withKubeletLog(facts: WhyFacts, open: OpenApi): Promise<Wh
   return { ...facts, warnings: [...facts.warnings, ...warnings.toReversed()] };
 }
 
+const ONLY_WHOLE = "query resolved to log files";
 const FORBIDDEN = "the role unghost-node-logs would allow it";
 
 function unread(facts: WhyFacts, node: string, why: string): WhyFacts {
