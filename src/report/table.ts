@@ -243,7 +243,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   const blocked = countBlocked(report);
   const heading = ink[VERDICT_COLOURS[report.verdict]](NODE_STATE_HEADINGS[foundState(report)].toUpperCase());
   const parts = [
-    `${heading}  ${foundWords(report, node)}`,
+    `${heading}  ${isLimitedToClasses(report) ? `no ghosts of the selected classes on ${node}` : foundWords(report, node)}`,
     ...{
       healthy: [sandboxes],
       degraded: [sandboxes],
@@ -253,6 +253,11 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   ];
   const sources = columns < ROOM_FOR_SOURCES && reachable ? [] : [runtime, ...checked];
   return [...parts, ...sources];
+}
+
+/** `--only` and `--skip` left dead sandboxes out. */
+function isLimitedToClasses({ verdict, kept }: NodeReport): boolean {
+  return verdict === "healthy" && kept.some(({ code }) => code === "class-not-selected");
 }
 
 /** Wrapped between two parts if possible. */

@@ -318,3 +318,13 @@ test("control characters are escaped everywhere", () => {
   expect(table).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u);
   expect(table).not.toMatch(/^HEALTHY/m);
 });
+
+test("a scan of some classes says nothing about sandboxes that other classes would explain", () => {
+  const kept = [
+    { sandboxId: "a".repeat(64), pod: POD, reason: "dead-after-crash was not asked for", code: "class-not-selected" },
+  ];
+
+  const [verdict] = renderTable({ ...HEALTHY, kept }, PLAIN).split("\n");
+
+  expect(verdict).toMatch(/^HEALTHY {2}no ghosts of the selected classes on worker-1 · /);
+});
