@@ -26,6 +26,16 @@ export function logStopTimeout(node: LabNode, sandboxId: string, at = new Date()
   );
 }
 
+/** Kubelet's log line when the kernel refuses to remove a pod's cgroup. */
+export function logCgroupBusy(node: LabNode, uid: string, path: string, at = new Date()): void {
+  const error = `unable to destroy cgroup paths for cgroup [kubepods burstable pod${uid}] : rmdir ${path}: device or resource busy`;
+  write(
+    node,
+    at,
+    `"Failed to delete cgroup paths" err=${JSON.stringify(error)} cgroupName=["kubepods","burstable","pod${uid}"]`,
+  );
+}
+
 function write(node: LabNode, at: Date, message: string): void {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;

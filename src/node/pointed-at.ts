@@ -107,7 +107,7 @@ function trustOf(root: string, kubeconfigs: ReadonlySet<string>): PluginTrust {
   };
 }
 
-const IN_KUBECONFIG = /certificate-authority-data:\s*["']?([A-Za-z0-9+/=]{40,})/g;
+const IN_KUBECONFIG = /certificate-authority-data["']?:\s*["']?([A-Za-z0-9+/=]{40,})/g;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]{1,8192}-----END CERTIFICATE-----/g;
 
 /** Of a bundle, or of what a kubeconfig embeds. What cannot be parsed is left out: nothing is concluded from it. */

@@ -1,9 +1,12 @@
-import { describe, expect } from "vitest";
-import { consumedMultusCache, multusDeadlock } from "../../lab/faults/multus.ts";
+import { describe, expect, test } from "vitest";
+import { consumedMultusCache, multusDeadlock, runMultusPod } from "../../lab/faults/multus.ts";
+import { removedMultus } from "../../lab/faults/removed-multus.ts";
+import { rotatedAuthority, writeKubeconfigAgain } from "../../lab/faults/rotated-authority.ts";
 import { useMultus } from "../../lab/multus.ts";
+import { runPod } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
-import { company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
+import { AT_ONCE, company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
 
 describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("reports the cache that a power cut emptied", async (runtime) => {
@@ -48,5 +51,32 @@ describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { tim
     const report = await scan(node, WITH_KUBELET);
     expect(named(report)).toEqual([`multus-lossy-conflist/${consumed.sandboxId}`]);
     expectUntouched(report, beside);
+  });
+
+  test("reports the configuration that an uninstalled multus left in front of the node's own", async () => {
+    const node = await start({ runtime: "2.3" });
+    const beside = await company(node);
+    const { path } = await removedMultus(node);
+    expect(named(await scan(node, AT_ONCE))).toEqual([]);
+
+    await expect(runPod(node, { name: "next" })).rejects.toThrow("failed to get context for the kubeconfig");
+    const report = await scan(node, AT_ONCE);
+
+    expect(named(report)).toEqual([`stale-cni-conf-first/${path}`]);
+    expectUntouched(report, beside);
+  });
+
+  test("reports the kubeconfig that trusts a former authority, and nothing once it is written again", async () => {
+    const node = await start({ runtime: "2.3" });
+    const beside = await company(node);
+    const { path } = await rotatedAuthority(node);
+
+    await expect(runMultusPod(node, { name: "next" })).rejects.toThrow("certificate signed by unknown authority");
+    const report = await scan(node, AT_ONCE);
+
+    expect(named(report)).toEqual([`cni-kubeconfig-ca-stale/${path}`]);
+    expectUntouched(report, beside);
+    await writeKubeconfigAgain(node);
+    expect(named(await scan(node, AT_ONCE))).toEqual([]);
   });
 });

@@ -1,10 +1,15 @@
 import { describe, expect, test } from "vitest";
+import { hasCgroup2 } from "../../lab/cgroup.ts";
 import { abandonedStaticPod, MANIFESTS } from "../../lab/faults/abandoned-static-pod.ts";
+import { busyCgroup } from "../../lab/faults/busy-cgroup.ts";
+import { deniedSignals } from "../../lab/faults/denied-signals.ts";
 import { inotifyExhausted } from "../../lab/faults/inotify-exhausted.ts";
 import { leftoverVolume } from "../../lab/faults/leftover-volumes.ts";
+import { memoryCgroupsExhausted } from "../../lab/faults/memory-cgroups.ts";
 import { finishedPod, podRef, runPod } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
 import { apiHas, apiKnows, STUB_KUBECONFIG, startStubApi } from "../../lab/stub-api.ts";
-import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { unghostIn } from "./healed-node.ts";
 import { AT_ONCE, named, runKubelet, scan } from "./scanned-node.ts";
 
@@ -28,6 +33,44 @@ describe.skipIf(NO_REAL_NODE !== undefined)("limits and leftovers of a node", { 
     expect(report.findings.find((finding) => finding.id === id)?.evidence[0]?.fact).toMatch(/limit is 8; most: tail 8/);
     expect(stdout.indexOf("inotify-instances")).toBeLessThan(stdout.indexOf("dead-after-crash"));
   });
+
+  test("processes in the cgroup of a pod that is gone, and used-up memory cgroups", async () => {
+    const node = await start();
+    await startStubApi(node);
+    const running = await runPod(node, { name: "running", containers: [{ name: "main" }] });
+    await apiKnows(node, running.ref);
+    const gone = await busyCgroup(node, podRef({ name: "gone" }));
+    await busyCgroup(node, running.ref);
+
+    const report = await scan(node, UNCHANGED);
+
+    expect(named(report)).toEqual([`pod-cgroup-busy/${gone.path}`]);
+    expect(report.findings[0]?.evidence[0]?.fact).toBe(`${gone.path}: processes ${gone.pid}`);
+    await node.kill(gone.pid);
+    await memoryCgroupsExhausted(node);
+    await until("the process has left its cgroup", 30_000, async () => {
+      const found = named(await scan(node, UNCHANGED));
+      return found.join() === "memory-cgroups-exhausted//proc/cgroups" ? true : undefined;
+    });
+  });
+
+  test.skipIf(!hasCgroup2())(
+    "signals of runc that AppArmor refuses, once a removal fails because of them",
+    async () => {
+      const node = await start({ runtime: "2.3", cgroup: "v2" });
+      const pod = await runPod(node, { name: "web", containers: [{ name: "main" }] });
+      await deniedSignals(node);
+      expect(named(await scan(node, AT_ONCE))).toEqual([]);
+
+      await expect(node.cri.stopPodSandbox(pod.sandboxId, CALL)).rejects.toThrow(
+        "unable to signal init: permission denied",
+      );
+      const report = await scan(node, AT_ONCE);
+
+      expect(named(report)).toEqual(["runc-signal-denied//etc/apparmor.d"]);
+      expect(report.findings[0]).toMatchObject({ severity: "critical", evidence: [{ source: "kernel log" }] });
+    },
+  );
 
   test("volumes of a deleted pod that are still mounted, and a directory of a pod that is gone", async () => {
     const node = await start();
