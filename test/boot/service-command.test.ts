@@ -1,27 +1,24 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hostFiles } from "../../src/boot/install/detect.ts";
 import { findRuntimeFiles } from "../../src/boot/runtime-files.ts";
 import { serviceCommand } from "../../src/boot/service-command.ts";
+import { type TempDir, tempDir } from "../support/temp-dir.ts";
 
+let dir: TempDir;
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "unghost-service-"));
+  dir = tempDir();
+  root = dir.path;
 });
-afterEach(() => rmSync(root, { recursive: true }));
-
-function write(path: string, text: string): void {
-  mkdirSync(dirname(join(root, path)), { recursive: true });
-  writeFileSync(join(root, path), text);
-}
+afterEach(() => dir.remove());
 
 const started = () => serviceCommand("containerd", hostFiles(root));
 test("a dangling link to the distribution's programs is named, and no other containerd is borrowed", () => {
-  write("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "");
-  write("/usr/bin/containerd", "");
-  write("/etc/containerd/config.toml", "");
+  dir.write("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "");
+  dir.write("/usr/bin/containerd", "");
+  dir.write("/etc/containerd/config.toml", "");
   mkdirSync(join(root, "/var/lib/rancher/k3s/data"), { recursive: true });
   symlinkSync("0123abcd", join(root, "/var/lib/rancher/k3s/data/current"));
 
@@ -47,16 +44,19 @@ describe("command of a unit", () => {
     ["with variables", `Environment="A=/x y" B=1\nExecStart=${PROGRAM} \${A} $B $C`, ["/x y", "1"]],
     ["beside other sections", `ExecStart=${PROGRAM}\n[Install]\nExecStart=/usr/bin/containerd`, []],
   ])("%s", (_how, lines, args) => {
-    write(UNIT, `[Unit]\nExecStart=/no\n[Service]\n${lines}\n`);
+    dir.write(UNIT, `[Unit]\nExecStart=/no\n[Service]\n${lines}\n`);
 
     expect(started()).toEqual({ kind: "command", from: UNIT, program: PROGRAM, args });
   });
 
   test("is that of the last drop-in by name, from any directory, without hidden files", () => {
-    write(UNIT, "[Service]\nExecStart=/usr/bin/containerd\n");
-    write("/usr/lib/systemd/system/containerd.service.d/20-b.conf", `[Service]\nExecStart=\nExecStart=${PROGRAM}\n`);
-    write(`${DROP_INS}/10-a.conf`, "[Service]\nExecStart=\nExecStart=/opt/a/containerd\n");
-    write(
+    dir.write(UNIT, "[Service]\nExecStart=/usr/bin/containerd\n");
+    dir.write(
+      "/usr/lib/systemd/system/containerd.service.d/20-b.conf",
+      `[Service]\nExecStart=\nExecStart=${PROGRAM}\n`,
+    );
+    dir.write(`${DROP_INS}/10-a.conf`, "[Service]\nExecStart=\nExecStart=/opt/a/containerd\n");
+    dir.write(
       "/usr/lib/systemd/system/containerd.service.d/30-c.conf",
       "[Service]\nExecStart=\nExecStart=/opt/c/containerd\n",
     );
@@ -67,17 +67,17 @@ describe("command of a unit", () => {
 
   test("is that of the unit in /etc, then /run, /usr/local/lib, /usr/lib, /lib", () => {
     const dirs = ["/lib", "/usr/lib", "/usr/local/lib", "/run", "/etc"];
-    for (const dir of dirs) {
-      write(`${dir}/systemd/system/containerd.service`, `[Service]\nExecStart=/opt${dir}/containerd\n`);
+    for (const unitDir of dirs) {
+      dir.write(`${unitDir}/systemd/system/containerd.service`, `[Service]\nExecStart=/opt${unitDir}/containerd\n`);
 
-      expect(started()).toMatchObject({ program: `/opt${dir}/containerd` });
+      expect(started()).toMatchObject({ program: `/opt${unitDir}/containerd` });
     }
   });
 
   test("without a directory is searched in systemd's path", () => {
-    write("/usr/bin/containerd", "");
-    write("/usr/local/bin/containerd", "");
-    write(UNIT, "[Service]\nExecStart=containerd\n");
+    dir.write("/usr/bin/containerd", "");
+    dir.write("/usr/local/bin/containerd", "");
+    dir.write(UNIT, "[Service]\nExecStart=containerd\n");
 
     expect(started()).toMatchObject({ program: PROGRAM });
   });
@@ -88,14 +88,14 @@ describe("command of a unit", () => {
     ["a variable as program", "ExecStart=${BIN}", /is unknown/],
     ["another root", "RootDirectory=/x\nExecStart=/usr/bin/containerd", /RootDirectory/],
   ])("is unknown for a unit with %s", (_what, lines, reason) => {
-    write(UNIT, `[Service]\n${lines}\n`);
+    dir.write(UNIT, `[Service]\n${lines}\n`);
 
     expect(started()).toMatchObject({ kind: "unknown", reason: expect.stringMatching(reason) });
   });
 
   test("is undefined without a unit, or when it is masked", () => {
     expect(started()).toEqual({ kind: "none" });
-    write(UNIT, `[Service]\nExecStart=${PROGRAM}\n`);
+    dir.write(UNIT, `[Service]\nExecStart=${PROGRAM}\n`);
     mkdirSync(join(root, "/etc/systemd/system"), { recursive: true });
     symlinkSync("/dev/null", join(root, "/etc/systemd/system/containerd.service"));
 
@@ -103,9 +103,9 @@ describe("command of a unit", () => {
   });
 
   test("is the init script's command with OpenRC, with conf.d overriding it", () => {
-    write("/etc/init.d/containerd", 'command="${CONTAINERD_COMMAND:-/usr/bin/containerd}"\n');
+    dir.write("/etc/init.d/containerd", 'command="${CONTAINERD_COMMAND:-/usr/bin/containerd}"\n');
     expect(started()).toMatchObject({ program: "/usr/bin/containerd" });
-    write("/etc/conf.d/containerd", `CONTAINERD_COMMAND=${PROGRAM}\n`);
+    dir.write("/etc/conf.d/containerd", `CONTAINERD_COMMAND=${PROGRAM}\n`);
     expect(started()).toMatchObject({ program: PROGRAM });
   });
 });
@@ -115,19 +115,19 @@ describe("containerd binary for the temporary run", () => {
   const find = (asked: Partial<typeof NOTHING_NAMED> = {}) =>
     findRuntimeFiles(root, { ...NOTHING_NAMED, ...asked }, "/usr/bin:/bin");
   beforeEach(() => {
-    write("/usr/bin/containerd", "");
-    write(PROGRAM, "");
-    write("/etc/containerd/config.toml", "version = 2\n");
+    dir.write("/usr/bin/containerd", "");
+    dir.write(PROGRAM, "");
+    dir.write("/etc/containerd/config.toml", "version = 2\n");
   });
 
   test.each(["/usr/bin/containerd", PROGRAM])("is the one of the unit, even when both exist: %s", (program) => {
-    write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
+    dir.write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
 
     expect(find()).toMatchObject({ files: { binary: program, namedBy: "service", root: "/srv/containerd" } });
   });
 
   test("is unknown when the unit starts another program", () => {
-    write(UNIT, "[Service]\nExecStart=/usr/bin/env containerd\n");
+    dir.write(UNIT, "[Service]\nExecStart=/usr/bin/env containerd\n");
 
     expect(find()).toMatchObject({ kind: "none", reason: expect.stringContaining("is unknown") });
     expect(find({ binary: PROGRAM } as never)).toMatchObject({ files: { binary: PROGRAM, namedBy: "operator" } });

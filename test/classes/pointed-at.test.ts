@@ -1,6 +1,4 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { valueOr } from "../../src/host/source.ts";
 import { readKernelLog } from "../../src/node/kernel-log.ts";
@@ -21,13 +19,8 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-function put(path: string, content: string, mode = 0o644): void {
-  mkdirSync(dirname(root.join(path)), { recursive: true });
-  writeFileSync(root.join(path), content, { mode });
-}
-
 function plugin(type: string, more: object = {}): string {
-  put(`${BIN}/${type}`, "", 0o755);
+  root.write(`${BIN}/${type}`, "", 0o755);
   return JSON.stringify({ cniVersion: "1.0.0", name: type, plugins: [{ type, ...more }] });
 }
 
@@ -68,13 +61,13 @@ describe("an address of the bridge from another range", () => {
       false,
     ],
   ])("%s", (_, rows, error, isFound) => {
-    put("/proc/1/net/route", ROUTES(rows));
+    root.write("/proc/1/net/route", ROUTES(rows));
 
     expect(found({ logLines: [runFailed(error)] })).toEqual(isFound ? ["stale-bridge-address/cni0"] : []);
   });
 
   test("an error of an hour ago proves nothing", () => {
-    put("/proc/1/net/route", ROUTES(["cni0\t0009F40A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0"]));
+    root.write("/proc/1/net/route", ROUTES(["cni0\t0009F40A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0"]));
 
     expect(found({ logLines: [runFailed(ERROR, 3_600)] })).toEqual([]);
   });
@@ -91,13 +84,13 @@ describe("a route that is left from another pod", () => {
     ["over the plugin's own", [LEFT.replace("cali11", "cali77")], false],
     ["that is gone", [], false],
   ])("%s", (_, rows, isFound) => {
-    put("/proc/1/net/route", ROUTES(rows));
+    root.write("/proc/1/net/route", ROUTES(rows));
 
     expect(found({ logLines: [runFailed(ERROR)] })).toEqual(isFound ? [ID] : []);
   });
 
   test("of a running pod is no left-over: the address was handed out twice", () => {
-    put("/proc/1/net/route", ROUTES([LEFT]));
+    root.write("/proc/1/net/route", ROUTES([LEFT]));
     const parts: NodeParts = {
       sandboxes: [sandboxOf("b", { state: "ready" })],
       results: [{ ...resultOf("b"), addresses: ["10.42.0.7/32"] }],
@@ -118,7 +111,7 @@ describe("a configuration in front", () => {
   const ERROR =
     'plugin type="multus" name="multus-cni-network" failed (add): Multus: failed to get context for the kubeconfig /etc/cni/net.d/multus.d/multus.kubeconfig: stat /etc/cni/net.d/multus.d/multus.kubeconfig: no such file or directory';
   const stale = (files: Readonly<Record<string, string>>) => {
-    for (const [name, text] of Object.entries(files)) put(`${CONF}/${name}`, text);
+    for (const [name, text] of Object.entries(files)) root.write(`${CONF}/${name}`, text);
     return found({ logLines: [runFailed(ERROR)] });
   };
   const MULTUS = () => plugin("multus", { kubeconfig: `${CONF}/multus.d/multus.kubeconfig` });
@@ -146,17 +139,20 @@ describe("the authority in a plugin's kubeconfig", () => {
 
   test("is found when the cluster has another one, and only then", () => {
     const [old, current] = [authority("old"), authority("current")];
-    put(`${CONF}/10-calico.conflist`, plugin("calico", { kubernetes: { kubeconfig: `${CONF}/calico-kubeconfig` } }));
-    put("/etc/kubernetes/pki/ca.crt", current);
+    root.write(
+      `${CONF}/10-calico.conflist`,
+      plugin("calico", { kubernetes: { kubeconfig: `${CONF}/calico-kubeconfig` } }),
+    );
+    root.write("/etc/kubernetes/pki/ca.crt", current);
     const parts = { logLines: [runFailed(ERROR)] };
 
-    put(`${CONF}/calico-kubeconfig`, kubeconfig(old));
+    root.write(`${CONF}/calico-kubeconfig`, kubeconfig(old));
     expect(found(parts)).toEqual([`cni-kubeconfig-ca-stale/${CONF}/calico-kubeconfig`]);
-    put(`${CONF}/calico-kubeconfig`, kubeconfig(current));
+    root.write(`${CONF}/calico-kubeconfig`, kubeconfig(current));
     expect(found(parts)).toEqual([]);
-    put(`${CONF}/calico-kubeconfig`, kubeconfig(`${old}\n${current}`));
+    root.write(`${CONF}/calico-kubeconfig`, kubeconfig(`${old}\n${current}`));
     expect(found(parts)).toEqual([]);
-    put(`${CONF}/calico-kubeconfig`, "users: []\n");
+    root.write(`${CONF}/calico-kubeconfig`, "users: []\n");
     expect(found(parts)).toEqual([]);
   });
 
@@ -178,7 +174,7 @@ describe("memory cgroups of the kernel", () => {
     ["are plenty", TABLE(512), false],
     ["are counted differently on cgroup v2", TABLE(65_412, 0), false],
   ])("%s", (_, table, isFound) => {
-    put("/proc/cgroups", table);
+    root.write("/proc/cgroups", table);
 
     expect(found({ logLines: [runFailed(ERROR)] })).toEqual(isFound ? ["memory-cgroups-exhausted//proc/cgroups"] : []);
   });
@@ -203,8 +199,8 @@ describe("the cgroup of a pod", () => {
     ["that exists has processes", "4711\n", api([UID]), false],
     ["has processes, and no API server knows its pod", "4711\n", { source: "none" }, false],
   ])("%s", (_, procs, kubernetes, isFound) => {
-    put(`${SLICE}/cgroup.procs`, "");
-    put(`${SLICE}/cri-containerd-1f.scope/cgroup.procs`, procs);
+    root.write(`${SLICE}/cgroup.procs`, "");
+    root.write(`${SLICE}/cri-containerd-1f.scope/cgroup.procs`, procs);
 
     expect(found({ logLines: [LINE] }, { kubernetes })).toEqual(isFound ? [`pod-cgroup-busy/${SLICE}`] : []);
   });
@@ -229,7 +225,7 @@ describe("signals of runc that AppArmor refuses", () => {
       false,
     ],
   ])("%s", async (_, kmsg, logLines, isFound) => {
-    put("/dev/kmsg", `6,0,0,-;Linux version 6.1\n${kmsg}`);
+    root.write("/dev/kmsg", `6,0,0,-;Linux version 6.1\n${kmsg}`);
     const kernel = await readKernelLog({ root: root.path });
 
     const findings = named(diagnosed({ logLines }, PATIENT, { kernel }));

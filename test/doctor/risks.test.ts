@@ -1,5 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { mkdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cniPodRisks, riskOf } from "../../src/doctor/cni-pods.ts";
 import { renderDoctor } from "../../src/doctor/doctor-report.ts";
@@ -18,11 +17,6 @@ beforeEach(() => {
   root = tempDir();
 });
 afterEach(() => root.remove());
-
-function put(path: string, content: string, mode = 0o644): void {
-  mkdirSync(dirname(root.join(path)), { recursive: true });
-  writeFileSync(root.join(path), content, { mode });
-}
 
 test.each<readonly [string, string, boolean]>([
   ["containerd", "1.7.27", true],
@@ -49,7 +43,7 @@ describe("bin_dir of containerd", () => {
     ["2.3.4", "beside the list", V3('bin_dir = "/usr/lib/cni"\nbin_dirs = ["/usr/lib/cni"]'), undefined],
     ["2.3.4", "absent", V3('conf_dir = "/etc/cni/net.d"'), undefined],
   ])("%s: %s", async (version, _, config, end) => {
-    put("/etc/containerd/config.toml", config);
+    root.write("/etc/containerd/config.toml", config);
 
     const [risk] = binDirRisk({ name: "containerd", version }, await configuredBinDirs(root.path, undefined));
 
@@ -59,10 +53,10 @@ describe("bin_dir of containerd", () => {
   });
 
   test("in a file that the configuration imports, by the path of the running process", async () => {
-    put("/proc/7/cmdline", ["containerd", "--config", "/srv/c.toml"].join("\0"));
-    put("/srv/c.toml", 'version = 3\nimports = ["conf.d/*.toml"]\n');
-    put("/srv/conf.d/10-cni.toml", V3('bin_dir = "/usr/lib/cni"'));
-    put("/srv/conf.d/readme.txt", V3('bin_dir = "/usr/lib/cni"'));
+    root.write("/proc/7/cmdline", ["containerd", "--config", "/srv/c.toml"].join("\0"));
+    root.write("/srv/c.toml", 'version = 3\nimports = ["conf.d/*.toml"]\n');
+    root.write("/srv/conf.d/10-cni.toml", V3('bin_dir = "/usr/lib/cni"'));
+    root.write("/srv/conf.d/readme.txt", V3('bin_dir = "/usr/lib/cni"'));
 
     expect(await configuredBinDirs(root.path, 7)).toMatchObject([
       { file: "/srv/conf.d/10-cni.toml", single: "/usr/lib/cni" },
@@ -74,7 +68,7 @@ describe("files of the CNI directory", () => {
   const DIR = "/etc/cni/net.d";
   const files = () => readCniConfFiles(root.path, DIR, ["/opt/cni/bin"]);
   const bridge = { cniVersion: "1.0.0", name: "cbr0", plugins: [{ type: "bridge" }] };
-  beforeEach(() => put("/opt/cni/bin/bridge", "", 0o755));
+  beforeEach(() => root.write("/opt/cni/bin/bridge", "", 0o755));
 
   test.each<readonly [string, object, RegExp | undefined]>([
     [
@@ -89,8 +83,8 @@ describe("files of the CNI directory", () => {
     ],
     ["it works", { cniVersion: "1.0.0", name: "x", type: "bridge" }, undefined],
   ])("the first one: %s", (_, first, why) => {
-    put(`${DIR}/00-first.conf`, JSON.stringify(first));
-    put(`${DIR}/10-bridge.conflist`, JSON.stringify(bridge));
+    root.write(`${DIR}/00-first.conf`, JSON.stringify(first));
+    root.write(`${DIR}/10-bridge.conflist`, JSON.stringify(bridge));
 
     const [risk] = staleConfRisk(files());
 
@@ -100,7 +94,7 @@ describe("files of the CNI directory", () => {
   });
 
   test("no risk if the only one does not work: that is a fault, which scan finds", () => {
-    put(`${DIR}/00-first.conf`, JSON.stringify({ cniVersion: "1.0.0", name: "x", type: "gone" }));
+    root.write(`${DIR}/00-first.conf`, JSON.stringify({ cniVersion: "1.0.0", name: "x", type: "gone" }));
 
     expect(staleConfRisk(files())).toEqual([]);
   });
@@ -111,7 +105,7 @@ describe("files of the CNI directory", () => {
     ["missing in one", ["1.0.0", undefined], '"cniVersion": "1.0.0"'],
   ])("cniVersion %s", (_, versions, end) => {
     for (const [index, cniVersion] of versions.entries())
-      put(`${DIR}/${index}.conflist`, JSON.stringify({ ...bridge, cniVersion }));
+      root.write(`${DIR}/${index}.conflist`, JSON.stringify({ ...bridge, cniVersion }));
 
     const [risk] = versionRisk(files());
 
@@ -137,7 +131,7 @@ describe("the clock of the machine", () => {
     ["a machine with one", "tsc hpet\n", true, false],
     ["a virtual machine", "tsc kvm-clock\n", false, false],
   ])("%s", (_, source, hasClock, isRisk) => {
-    put(SOURCE, source);
+    root.write(SOURCE, source);
     if (hasClock) mkdirSync(root.join("/sys/class/rtc/rtc0"), { recursive: true });
 
     expect(clockRisk(root.path)).toHaveLength(isRisk ? 1 : 0);
@@ -167,8 +161,8 @@ describe("shim and daemon of multus", () => {
     ["another one", "4.3.1", true],
     ["one that cannot be read", undefined, false],
   ])("the shim on the node is %s", (_, installed, isRisk) => {
-    put("/proc/7/root/usr/src/multus-cni/bin/multus-shim", "4.3.0");
-    if (installed !== undefined) put("/opt/cni/bin/multus-shim", installed);
+    root.write("/proc/7/root/usr/src/multus-cni/bin/multus-shim", "4.3.0");
+    if (installed !== undefined) root.write("/opt/cni/bin/multus-shim", installed);
 
     expect(shimRisk(root.path, conf, daemon)).toHaveLength(isRisk ? 1 : 0);
   });

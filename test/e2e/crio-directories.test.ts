@@ -1,5 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { frame } from "../../src/runtime/grpc.ts";
@@ -13,10 +12,7 @@ const VERSION = { version: "0.1.0", runtimeName: "cri-o", runtimeVersion: "1.33.
 async function crioNode(files: Readonly<Record<string, string>>): Promise<string> {
   const dir = tempDir();
   mkdirSync(dir.join("run/crio"), { recursive: true });
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(dir.path, path)), { recursive: true });
-    writeFileSync(join(dir.path, path), text);
-  }
+  for (const [path, text] of Object.entries(files)) dir.write(path, text);
   const version = VersionResponse.encode(VersionResponse.fromPartial(VERSION)).finish();
   const peer = await listenHttp2(dir.join("run/crio/crio.sock"), (stream, headers) => {
     const isVersion = String(headers[":path"]).endsWith("/Version");

@@ -2,24 +2,11 @@ import { symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { run } from "../../lab/command.ts";
-import {
-  agentsTable,
-  fleetRig,
-  NODES_PATH,
-  nodesTable,
-  PODS_PATH,
-  REPORTS_PATH,
-  reportObject,
-  reportsOf,
-} from "../fleet/fleet-rig.ts";
+import { clusterOf, fleetRig } from "../fleet/fleet-rig.ts";
 import { GUARD_MS, UNGHOST } from "./unghost.ts";
 
 test("the executable under the name kubectl-unghost is kubectl's plugin, and completes its words", async () => {
-  const rig = await fleetRig({
-    [NODES_PATH]: nodesTable(["n1", "Ready"]),
-    [PODS_PATH]: agentsTable(["n1", "1/1"]),
-    [REPORTS_PATH]: reportsOf(reportObject("n1")),
-  });
+  const rig = await fleetRig(clusterOf());
   symlinkSync(UNGHOST, join(rig.dir, "kubectl-unghost"));
   const options = { timeoutMs: GUARD_MS, env: { PATH: `${rig.dir}:/usr/bin:/bin` } };
 

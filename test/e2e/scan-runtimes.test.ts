@@ -1,10 +1,11 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type SimulatedNode, startSimulatedNode } from "../../lab/simulated/node.ts";
 import { startSimulated } from "../../lab/simulated/runtime.ts";
 import { ownProcess } from "../support/process-owner.ts";
 import { listenRaw } from "../support/socket-servers.ts";
+import { writeWithParents } from "../support/temp-dir.ts";
 import { problemsOf, reportOf, simulatedNode, unghost } from "./unghost.ts";
 
 const CONTAINERD = "/run/containerd/containerd.sock";
@@ -19,8 +20,7 @@ async function secondRuntime(node: SimulatedNode, place: string): Promise<void> 
 }
 
 function write(node: SimulatedNode, path: string, content: string): void {
-  mkdirSync(dirname(join(node.root, path)), { recursive: true });
-  writeFileSync(join(node.root, path), content);
+  writeWithParents(join(node.root, path), content);
 }
 
 /** The parts of /proc that show a process and its arguments. */

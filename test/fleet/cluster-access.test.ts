@@ -3,23 +3,9 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  agentsTable,
-  fleetRig,
-  kubeconfigOf,
-  NODES_PATH,
-  nodesTable,
-  PODS_PATH,
-  REPORTS_PATH,
-  reportObject,
-  reportsOf,
-} from "./fleet-rig.ts";
+import { clusterOf, fleetRig, kubeconfigOf } from "./fleet-rig.ts";
 
-const HEALTHY = {
-  [NODES_PATH]: nodesTable(["n1", "Ready"]),
-  [PODS_PATH]: agentsTable(["n1", "1/1"]),
-  [REPORTS_PATH]: reportsOf(reportObject("n1")),
-};
+const HEALTHY = clusterOf();
 
 async function rigWith(user?: object) {
   const rig = await fleetRig(HEALTHY);

@@ -100,12 +100,16 @@ export function tableOf(columns: readonly string[], rows: readonly (readonly str
   };
 }
 
-export function nodesTable(...nodes: readonly (readonly [name: string, status: string])[]) {
+type NodeRow = readonly [name: string, status: string];
+
+export function nodesTable(...nodes: readonly NodeRow[]) {
   const rows = nodes.map(([name, status]) => [name, status, "<none>", "5d", "v1.36.4"]);
   return tableOf(["Name", "Status", "Roles", "Age", "Version"], rows);
 }
 
-export function agentsTable(...pods: readonly (readonly [node: string, ready: "0/1" | "1/1"])[]) {
+type AgentRow = readonly [node: string, ready: "0/1" | "1/1"];
+
+export function agentsTable(...pods: readonly AgentRow[]) {
   const rows = pods.map(([node, ready], index) => [
     `unghost-agent-${index}`,
     ready,
@@ -137,5 +141,24 @@ export function reportObject(name: string, status: object = {}) {
 export const REPORTS_PATH = "/apis/unghost.dev/v1alpha1/ghostreports";
 export const NODES_PATH = "/api/v1/nodes";
 export const PODS_PATH = "/api/v1/pods";
+
+/** The answers to the three lists of `unghost fleet scan`; by default n1 is healthy, and its agent runs. */
+export function clusterOf({
+  nodes = [["n1", "Ready"]],
+  agents = [["n1", "1/1"]],
+  reports = [reportObject("n1")],
+}: ClusterLists = {}): Answers {
+  return {
+    [NODES_PATH]: nodesTable(...nodes),
+    [PODS_PATH]: agentsTable(...agents),
+    [REPORTS_PATH]: reportsOf(...reports),
+  };
+}
+
+interface ClusterLists {
+  readonly nodes?: readonly NodeRow[];
+  readonly agents?: readonly AgentRow[];
+  readonly reports?: readonly object[];
+}
 
 export const reportsOf = (...reports: readonly object[]) => listOf(reports);

@@ -1,17 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Asked, Reply } from "../kube/stub-server.ts";
 import { statusOf } from "../kube/stub-server.ts";
-import {
-  agentsTable,
-  type FleetRig,
-  fleetRig,
-  NODES_PATH,
-  nodesTable,
-  PODS_PATH,
-  REPORTS_PATH,
-  reportObject,
-  reportsOf,
-} from "./fleet-rig.ts";
+import { clusterOf, type FleetRig, fleetRig, NODES_PATH, reportObject } from "./fleet-rig.ts";
 
 const HEALS_PATH = "/apis/unghost.dev/v1alpha1/ghostheals";
 const SELF_PATH = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -57,9 +47,18 @@ async function cluster(answerTo: (spec: Spec) => object | undefined): Promise<Cl
   const specs: Spec[] = [];
   const objects = new Map<string, object>();
   const fixed: Readonly<Record<string, unknown>> = {
-    [NODES_PATH]: nodesTable(["n1", "Ready"], ["n2", "Ready"], ["n3", "NotReady"]),
-    [PODS_PATH]: agentsTable(["n1", "1/1"], ["n2", "1/1"]),
-    [REPORTS_PATH]: reportsOf(reportObject("n1"), reportObject("n2", UNHEALTHY)),
+    ...clusterOf({
+      nodes: [
+        ["n1", "Ready"],
+        ["n2", "Ready"],
+        ["n3", "NotReady"],
+      ],
+      agents: [
+        ["n1", "1/1"],
+        ["n2", "1/1"],
+      ],
+      reports: [reportObject("n1"), reportObject("n2", UNHEALTHY)],
+    }),
     [SELF_PATH]: { status: { userInfo: { username: "jane" } } },
   };
   const reply = ({ method, path, body }: Asked): Reply => {
@@ -218,10 +217,13 @@ describe("unghost fleet heal", () => {
   });
 });
 
+const ONE_NODE = clusterOf({
+  nodes: [["n2", "Ready"]],
+  agents: [["n2", "1/1"]],
+  reports: [reportObject("n2", UNHEALTHY)],
+});
+
 function bodyFor(path: string): unknown {
   if (path === `${NODES_PATH}/n2`) return { metadata: { name: "n2", uid: "u" } };
-  if (path === NODES_PATH) return nodesTable(["n2", "Ready"]);
-  if (path === PODS_PATH) return agentsTable(["n2", "1/1"]);
-  if (path === REPORTS_PATH) return reportsOf(reportObject("n2", UNHEALTHY));
-  return { status: { userInfo: { username: "jane" } } };
+  return ONE_NODE[path] ?? { status: { userInfo: { username: "jane" } } };
 }

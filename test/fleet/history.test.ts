@@ -1,14 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  agentsTable,
-  fleetRig,
-  NODES_PATH,
-  nodesTable,
-  PODS_PATH,
-  REPORTS_PATH,
-  reportObject,
-  reportsOf,
-} from "./fleet-rig.ts";
+import { clusterOf, fleetRig, reportObject } from "./fleet-rig.ts";
 
 const HEAL = {
   at: "2026-03-01T11:00:00Z",
@@ -18,11 +9,13 @@ const HEAL = {
   subject: "shop/web-0",
   outcome: "done",
 };
-const CLUSTER = {
-  [NODES_PATH]: nodesTable(["n1", "Ready"], ["n2", "Ready"]),
-  [PODS_PATH]: agentsTable(["n1", "1/1"]),
-  [REPORTS_PATH]: reportsOf(reportObject("n1", { heals: [HEAL] })),
-};
+const CLUSTER = clusterOf({
+  nodes: [
+    ["n1", "Ready"],
+    ["n2", "Ready"],
+  ],
+  reports: [reportObject("n1", { heals: [HEAL] })],
+});
 
 describe("unghost fleet history", () => {
   test("shows the last heals of a node with the run in its journal", async () => {

@@ -1,14 +1,5 @@
 import { type Asked, listOf, type Reply, statusOf } from "../kube/stub-server.ts";
-import {
-  agentsTable,
-  type FleetRig,
-  fleetRig,
-  NODES_PATH,
-  nodesTable,
-  PODS_PATH,
-  REPORTS_PATH,
-  reportsOf,
-} from "./fleet-rig.ts";
+import { clusterOf, type FleetRig, fleetRig, NODES_PATH } from "./fleet-rig.ts";
 
 export const JOBS_PATH = "/apis/batch/v1/namespaces/kube-system/jobs";
 export const IN_NAMESPACE = "/api/v1/namespaces/kube-system/pods";
@@ -50,15 +41,14 @@ export const waiting = (reason: string, message = "") => ({
 
 export async function oneShotCluster(cluster: OneShotCluster): Promise<FleetRig> {
   const { statuses = [RUNNING, RUNNING, ended(0)], log = "", dryRun = { body: {} }, others = [] } = cluster;
+  const lists = clusterOf({ agents: [], reports: [] });
   let reads = 0;
   const jobs: unknown[] = [];
   const answers = (asked: Asked): Reply => {
     const { method, path, query, body } = asked;
     const at = `${method} ${path}`;
-    if (at === `GET ${NODES_PATH}`) return { body: nodesTable(["n1", "Ready"]) };
+    if (method === "GET" && path in lists) return { body: lists[path] };
     if (at === `GET ${NODES_PATH}/n1`) return { body: cluster.node ?? nodeWith() };
-    if (at === `GET ${PODS_PATH}`) return { body: agentsTable() };
-    if (at === `GET ${REPORTS_PATH}`) return { body: reportsOf() };
     if (at === `POST ${IN_NAMESPACE}` && query.get("dryRun") === "All") return dryRun;
     if (at === `POST ${JOBS_PATH}`) {
       jobs.push(body);

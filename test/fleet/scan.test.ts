@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { statusOf } from "../kube/stub-server.ts";
 import {
-  type Answers,
   agentsTable,
+  clusterOf,
   fleetRig,
   NODES_PATH,
   nodesTable,
@@ -24,16 +24,21 @@ const HAUNTED = {
   podCreation: { able: "no", since: new Date(Date.now() - 4 * 60_000).toISOString() },
 };
 
-const CLUSTER: Answers = {
-  [NODES_PATH]: nodesTable(["n1", "Ready"], ["n2", "Ready"], ["n3", "Ready"], ["n4", "NotReady"]),
-  [PODS_PATH]: agentsTable(["n1", "1/1"], ["n2", "1/1"], ["n4", "0/1"]),
-  [REPORTS_PATH]: reportsOf(reportObject("n1"), reportObject("n2", HAUNTED), reportObject("n4")),
-};
-const HEALTHY: Answers = {
-  [NODES_PATH]: nodesTable(["n1", "Ready"]),
-  [PODS_PATH]: agentsTable(["n1", "1/1"]),
-  [REPORTS_PATH]: reportsOf(reportObject("n1", { podCreation: { able: "yes" } })),
-};
+const CLUSTER = clusterOf({
+  nodes: [
+    ["n1", "Ready"],
+    ["n2", "Ready"],
+    ["n3", "Ready"],
+    ["n4", "NotReady"],
+  ],
+  agents: [
+    ["n1", "1/1"],
+    ["n2", "1/1"],
+    ["n4", "0/1"],
+  ],
+  reports: [reportObject("n1"), reportObject("n2", HAUNTED), reportObject("n4")],
+});
+const HEALTHY = clusterOf({ reports: [reportObject("n1", { podCreation: { able: "yes" } })] });
 
 describe("unghost fleet scan", () => {
   test("lists every node, the worst first; a node without a current report is unknown", async () => {

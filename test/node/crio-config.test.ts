@@ -1,5 +1,5 @@
-import { chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chownSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readCrioCniDirs } from "../../src/node/crio-config.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -12,26 +12,19 @@ afterEach(() => dir.remove());
 
 const CONFIG = "/etc/crio/crio.conf";
 
-function write(path: string, text: string): string {
-  const file = join(dir.path, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
-  return file;
-}
-
 function dropIn(name: string, text: string): string {
-  return write(`/etc/crio/crio.conf.d/${name}`, `[crio.network]\n${text}\n`);
+  return dir.write(`/etc/crio/crio.conf.d/${name}`, `[crio.network]\n${text}\n`);
 }
 
 describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)", () => {
   test("are unknown without a configuration, or when none names them", () => {
     expect(readCrioCniDirs(dir.path)).toEqual({});
-    write(CONFIG, '[crio.runtime]\ndefault_runtime = "crun"\n');
+    dir.write(CONFIG, '[crio.runtime]\ndefault_runtime = "crun"\n');
     expect(readCrioCniDirs(dir.path)).toEqual({});
   });
 
   test("are read from its file, over several lines and with a trailing slash", () => {
-    write(
+    dir.write(
       CONFIG,
       '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\nplugin_dirs = [\n  "/var/lib/cni/bin/",\n  "/usr/libexec/cni",\n]\n',
     );
@@ -43,7 +36,7 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
   });
 
   test("are those of the last drop-in that sets them, each key independently", () => {
-    write(CONFIG, '[crio.network]\nnetwork_dir = "/a"\nplugin_dirs = ["/a/bin"]\n');
+    dir.write(CONFIG, '[crio.network]\nnetwork_dir = "/a"\nplugin_dirs = ["/a/bin"]\n');
     dropIn("20-b.conf", 'plugin_dirs = ["/b/bin"]');
     dropIn("10-c.conf", 'network_dir = "/c"\nplugin_dirs = ["/c/bin"]');
 
@@ -51,7 +44,7 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
   });
 
   test("include the directory of the older plugin_dir", () => {
-    write(CONFIG, '[crio.network]\nplugin_dir = "/old/bin"\n');
+    dir.write(CONFIG, '[crio.network]\nplugin_dir = "/old/bin"\n');
 
     expect(readCrioCniDirs(dir.path)).toEqual({ bin: ["/old/bin"] });
   });
@@ -61,7 +54,7 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
     ["is not TOML", () => dropIn("99-x.conf", "plugin_dirs = [")],
     ["leads to a file of another user", () => linkTo("99-x.conf")],
   ])("are unknown when one of the files %s", (_what, spoil) => {
-    write(CONFIG, '[crio.network]\nplugin_dirs = ["/a/bin"]\n');
+    dir.write(CONFIG, '[crio.network]\nplugin_dirs = ["/a/bin"]\n');
     dropIn("10-a.conf", "");
     spoil();
 
@@ -70,6 +63,6 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
 });
 
 function linkTo(name: string): void {
-  chownSync(write("/srv/x.conf", '[crio.network]\nplugin_dirs = ["/x"]\n'), 65534, 65534);
+  chownSync(dir.write("/srv/x.conf", '[crio.network]\nplugin_dirs = ["/x"]\n'), 65534, 65534);
   symlinkSync("/srv/x.conf", join(dir.path, "/etc/crio/crio.conf.d", name));
 }

@@ -1,11 +1,12 @@
 import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { placesAt } from "../../src/host/distributions.ts";
 import { valueOr } from "../../src/host/source.ts";
 import { readLogs } from "../../src/node/logs.ts";
+import { writeWithParents } from "../support/temp-dir.ts";
 
 const TROUBLE = 'level=error msg="StopPodSandbox failed" error="failed to destroy network"';
 const MAX_LINES = 2000;
@@ -20,9 +21,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const isRelevantLine = (line: string): boolean => line.length > 0 && !line.includes("hello");
 
 async function linesOf(log: string): Promise<readonly string[]> {
-  const path = join(root, "var/log/containerd.log");
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, log);
+  writeWithParents(join(root, "var/log/containerd.log"), log);
   const sources = placesAt("/run/containerd/containerd.sock");
   const logs = await readLogs({ root, sources, signal: AbortSignal.timeout(10_000), isRelevantLine });
   return valueOr(logs, undefined)?.lines.map(({ text }) => text) ?? [];

@@ -1,5 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CONTAINERD_ROOTS } from "../../src/host/distributions.ts";
 import { readMetadataFile } from "../../src/node/metadata.ts";
@@ -16,9 +15,7 @@ beforeEach(() => {
 afterEach(() => dir.remove());
 
 function put(root: string, content: Uint8Array | Tree): void {
-  const path = dir.join(`${root}/${FILE}`);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content instanceof Uint8Array ? content : writeBolt(content));
+  dir.write(`${root}/${FILE}`, content instanceof Uint8Array ? content : writeBolt(content));
 }
 
 function readBelow(containerdRoot?: string) {
@@ -76,11 +73,8 @@ describe("containerd's database", () => {
   test("names the status files of containers that do not contain a state", () => {
     put("/var/lib/containerd", {});
     const contents = { fine: '{"Version":"v1","Status":{}}', torn: '{"Version":', empty: "" };
-    for (const [id, content] of Object.entries(contents)) {
-      const path = dir.join(`/var/lib/containerd/io.containerd.grpc.v1.cri/containers/${id}/status`);
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, content);
-    }
+    for (const [id, content] of Object.entries(contents))
+      dir.write(`/var/lib/containerd/io.containerd.grpc.v1.cri/containers/${id}/status`, content);
     expect(readBelow()).toMatchObject({
       value: {
         brokenStatusFiles: [

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { manifestDir, podIn } from "../../src/node/static-pods.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -42,10 +40,6 @@ describe("the directory of static pods", () => {
 
   const KUBEADM = "/var/lib/kubelet/config.yaml";
   const DROP_INS = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d";
-  const put = (path: string, content: string) => {
-    mkdirSync(dirname(root.join(path)), { recursive: true });
-    writeFileSync(root.join(path), content);
-  };
 
   test.each<readonly [string, readonly string[], string | undefined]>([
     ["by its flag", ["/usr/bin/kubelet", "--pod-manifest-path=/etc/manifests"], "/etc/manifests"],
@@ -69,10 +63,10 @@ describe("the directory of static pods", () => {
     ["that is not absolute", ["/usr/bin/kubelet", "--pod-manifest-path=manifests"], undefined],
     ["of a kubelet without one", ["/usr/bin/kubelet"], undefined],
   ])("%s", (_, argv, expected) => {
-    put(KUBEADM, "kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\n");
-    put(`${DROP_INS}/00-defaults.conf`, "kind: KubeletConfiguration\nstaticPodPath: /elsewhere\n");
-    put(`${DROP_INS}/10-rke2.conf`, 'staticPodPath: "/var/lib/rancher/rke2/agent/pod-manifests"\n');
-    put(`${DROP_INS}/99-notes.txt`, "staticPodPath: /wrong\n");
+    root.write(KUBEADM, "kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\n");
+    root.write(`${DROP_INS}/00-defaults.conf`, "kind: KubeletConfiguration\nstaticPodPath: /elsewhere\n");
+    root.write(`${DROP_INS}/10-rke2.conf`, 'staticPodPath: "/var/lib/rancher/rke2/agent/pod-manifests"\n');
+    root.write(`${DROP_INS}/99-notes.txt`, "staticPodPath: /wrong\n");
 
     expect(manifestDir(argv, root.path)).toBe(expected);
   });

@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { writeWithParents } from "../support/temp-dir.ts";
 
 /** A directory that other users may enter, removed after the test. */
 export function tempDir(): string {
@@ -14,10 +15,7 @@ export function tempDir(): string {
 
 /** Writes files, creating their directories, and returns the directory. */
 export function fill(dir: string, files: Readonly<Record<string, string>>): string {
-  for (const [name, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(dir, name)), { recursive: true });
-    writeFileSync(join(dir, name), content);
-  }
+  for (const [name, content] of Object.entries(files)) writeWithParents(join(dir, name), content);
   return dir;
 }
 

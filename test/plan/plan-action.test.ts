@@ -54,6 +54,10 @@ describe("an action", () => {
       { kind: "end-process", pid: 503, startedSecondsAfterBoot: UPTIME_SECONDS - 250, sandboxId: A.id },
     ]);
     expect(action?.steps[0]?.kind).toBe("end-process");
+
+    const [ofRunning] = planFor({}, { parts: { plugins: calls.slice(3) }, sources }).actions;
+    expect(ofRunning?.steps.map(({ kind }) => kind)).not.toContain("end-process");
+    expect(ofRunning?.steps.length).toBeGreaterThan(0);
   });
 
   test("of a pod that blocks a CSI driver ranks like its plugin, whatever its name", () => {

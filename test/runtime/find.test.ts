@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { startSimulated } from "../../lab/simulated/runtime.ts";
@@ -43,11 +43,6 @@ async function serve(place: string): Promise<string> {
   return root.join(place);
 }
 
-function write(place: string, content: string): void {
-  mkdirSync(dirname(root.join(place)), { recursive: true });
-  writeFileSync(root.join(place), content);
-}
-
 describe("a configured endpoint", () => {
   test("is used without a probe", async () => {
     expect(await find({ endpoint: "unix:///run/mine.sock" })).toEqual({
@@ -58,10 +53,13 @@ describe("a configured endpoint", () => {
   });
 
   test("precedence: flag, CONTAINER_RUNTIME_ENDPOINT, crictl's own file, /etc/crictl.yaml, kubelet's files", async () => {
-    write("/own-crictl.yaml", "runtime-endpoint: unix:///run/own.sock\n");
-    write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
-    write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--container-runtime-endpoint=unix:///run/kubeadm.sock --v=2"\n');
-    write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
+    root.write("/own-crictl.yaml", "runtime-endpoint: unix:///run/own.sock\n");
+    root.write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    root.write(
+      "/var/lib/kubelet/kubeadm-flags.env",
+      'ARGS="--container-runtime-endpoint=unix:///run/kubeadm.sock --v=2"\n',
+    );
+    root.write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
     const own = { CRI_CONFIG_FILE: root.join("own-crictl.yaml") };
     const env = { ...own, CONTAINER_RUNTIME_ENDPOINT: "/run/env.sock" };
 
@@ -69,9 +67,9 @@ describe("a configured endpoint", () => {
     expect(await find({ env })).toMatchObject({ path: "/run/env.sock" });
     expect(await find({ env: own })).toMatchObject({ path: "/run/own.sock" });
     expect(await find()).toMatchObject({ path: root.join("/run/crictl.sock"), reason: "/etc/crictl.yaml" });
-    write("/etc/crictl.yaml", "timeout: 10\n");
+    root.write("/etc/crictl.yaml", "timeout: 10\n");
     expect(await find()).toMatchObject({ path: root.join("/run/kubeadm.sock") });
-    write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--v=2"\n');
+    root.write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--v=2"\n');
     expect(await find()).toMatchObject({
       path: root.join("/run/kubelet.sock"),
       reason: "/var/lib/kubelet/config.yaml",
@@ -84,7 +82,7 @@ describe("a configured endpoint", () => {
     ["a bare path", "image-endpoint: /run/b.sock\nruntime-endpoint: /run/a.sock\n", "/run/a.sock"],
     ["below /var/run, which is a link", "runtime-endpoint: unix:///var/run/a.sock\n", "/run/a.sock"],
   ])("in crictl's file, %s", async (_, content, path) => {
-    write("/etc/crictl.yaml", content);
+    root.write("/etc/crictl.yaml", content);
 
     expect(await find()).toMatchObject({ kind: "found", path: root.join(path) });
   });
@@ -94,7 +92,7 @@ describe("a configured endpoint", () => {
     ["left out", "runtime-endpoint:\nimage-endpoint: unix:///run/b.sock\n"],
     ["commented out", "# runtime-endpoint: unix:///run/b.sock\n"],
   ])("in crictl's file, %s: none", async (_, content) => {
-    write("/etc/crictl.yaml", content);
+    root.write("/etc/crictl.yaml", content);
 
     expect(await find()).toMatchObject({ kind: "none", message: expect.stringContaining("no socket at") });
   });
@@ -119,12 +117,12 @@ describe("probing", () => {
   test("no socket and no kubelet: this is no node", async () => {
     expect(await find()).toMatchObject({ next: expect.stringContaining("unghost fleet scan") });
 
-    write("/var/lib/kubelet/config.yaml", "");
+    root.write("/var/lib/kubelet/config.yaml", "");
     expect(await find()).toMatchObject({ next: expect.stringMatching(/^Start the runtime, or /) });
   });
 
   test("one socket: used, answering or not", async () => {
-    write(CONTAINERD, "");
+    root.write(CONTAINERD, "");
 
     expect(await find()).toMatchObject({ kind: "found", path: root.join(CONTAINERD) });
   });
@@ -139,8 +137,8 @@ describe("probing", () => {
   });
 
   test("two sockets, none answers: lists what was tried", async () => {
-    write(CONTAINERD, "");
-    write(CRIO, "");
+    root.write(CONTAINERD, "");
+    root.write(CRIO, "");
 
     expect(await find()).toMatchObject({
       kind: "none",
@@ -190,8 +188,8 @@ describe("paths that users other than root may change", () => {
   });
 
   test("a file that names a socket is refused, without a fallback", async () => {
-    write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
-    write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
+    root.write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    root.write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
 
     expect(await find(doubting("/etc/crictl.yaml"))).toMatchObject({
       kind: "refused",
@@ -200,7 +198,7 @@ describe("paths that users other than root may change", () => {
   });
 
   test("a file of another user is not opened, whatever it contains", async () => {
-    write("/etc/crictl.yaml", "timeout: 10\n");
+    root.write("/etc/crictl.yaml", "timeout: 10\n");
 
     expect(await find(doubting("/etc/crictl.yaml"))).toMatchObject({ kind: "refused", next: doubt.next });
   });
@@ -210,7 +208,7 @@ describe("paths that users other than root may change", () => {
     ["a sparse file of 2 GB", (path: string) => truncateSync(path, 2 ** 31), /it is larger than \d+ bytes/],
   ])("%s where a configuration file belongs is refused without being read", async (_what, make, expected) => {
     await serve(CONTAINERD);
-    write("/etc/crictl.yaml", "");
+    root.write("/etc/crictl.yaml", "");
     if (expected.source.includes("pipe")) rmSync(root.join("/etc/crictl.yaml"));
     make(root.join("/etc/crictl.yaml"));
 
@@ -220,7 +218,7 @@ describe("paths that users other than root may change", () => {
   });
 
   test("a link in a configuration file's path is resolved on the node", async () => {
-    write("/opt/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    root.write("/opt/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
     mkdirSync(root.join("/etc"), { recursive: true });
     symlinkSync("/opt/crictl.yaml", root.join("/etc/crictl.yaml"));
 

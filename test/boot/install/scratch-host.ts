@@ -1,11 +1,11 @@
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { tempDir } from "../../support/temp-dir.ts";
+import { type TempDir, tempDir } from "../../support/temp-dir.ts";
 
 /** A root to install into, with the files that identify a distribution. */
 export interface ScratchHost {
   readonly root: string;
-  write(path: string, text: string): void;
+  readonly write: TempDir["write"];
   read(path: string): string;
   link(path: string, target: string): void;
   /** Every path below the root with its content, mode and kind. */
@@ -15,14 +15,10 @@ export interface ScratchHost {
 
 export function scratchHost(files: Readonly<Record<string, string>>): ScratchHost {
   const dir = tempDir();
-  const write = (path: string, text: string): void => {
-    mkdirSync(dirname(join(dir.path, path)), { recursive: true });
-    writeFileSync(join(dir.path, path), text);
-  };
-  for (const [path, text] of Object.entries(files)) write(path, text);
+  for (const [path, text] of Object.entries(files)) dir.write(path, text);
   return {
     root: dir.path,
-    write,
+    write: dir.write,
     read: (path) => readFileSync(join(dir.path, path), "utf8"),
     link: (path, target) => {
       mkdirSync(dirname(join(dir.path, path)), { recursive: true });

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import * as v from "valibot";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bootProc } from "../../../lab/simulated/proc-files.ts";
@@ -19,9 +17,8 @@ beforeEach(() => {
 afterEach(() => dir.remove());
 
 function put(content: Uint8Array | Tree): void {
-  const path = dir.join("var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db");
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content instanceof Uint8Array ? content : writeBolt(content));
+  const path = "var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
+  dir.write(path, content instanceof Uint8Array ? content : writeBolt(content));
 }
 
 async function scan(flags: ScanFlags = {}) {

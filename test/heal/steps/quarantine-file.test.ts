@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, symlinkSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { quarantineStep } from "../../../src/heal/steps/files.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
+import { writeWithParents } from "../../support/temp-dir.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
@@ -32,10 +33,7 @@ beforeEach(async () => {
 afterEach(() => fixture.remove());
 
 function put(name: string, content: string): string {
-  const path = join(fixture.caches, name);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content);
-  return path;
+  return writeWithParents(join(fixture.caches, name), content);
 }
 
 function quarantined(path: string, health: Health, node: FakeNode = {}) {

@@ -1,19 +1,11 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { releaseAddresses } from "../../../src/heal/steps/networks.ts";
 import type { StepTools } from "../../../src/heal/steps/step-result.ts";
 import { sandboxId } from "../../../src/node/types/ids.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { writeWithParents } from "../../support/temp-dir.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
@@ -27,8 +19,8 @@ let lease: { network: string; path: string; address: string; interfaceName: stri
 beforeEach(async () => {
   fixture = await makeHealFixture();
   lease = { network: "cbr0", path: leaseOf("10.88.0.9"), address: "10.88.0.9", interfaceName: "eth0" };
-  put(lease.path, `${LEFT}\r\neth0`);
-  put(leaseOf(POD_ADDRESS), `${POD}\r\neth0`);
+  writeWithParents(lease.path, `${LEFT}\r\neth0`);
+  writeWithParents(leaseOf(POD_ADDRESS), `${POD}\r\neth0`);
   install("host-local", `grep -l "^$CNI_CONTAINERID" ${dirname(lease.path)}/* | xargs -r rm`);
 });
 
@@ -46,7 +38,7 @@ test("host-local's DEL releases the addresses of the sandbox and no others", asy
 
 test("journals each address, even when one DEL released them all", async () => {
   const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
-  put(other.path, `${LEFT}\r\neth0`);
+  writeWithParents(other.path, `${LEFT}\r\neth0`);
 
   const { result, history } = await release([lease, other]);
 
@@ -65,7 +57,7 @@ test.each([
 ])("calls host-local with a subnet of the address family of %s", async (address, subnet) => {
   const config = join(fixture.caches, "config");
   lease = { ...lease, address, path: leaseOf(address) };
-  put(lease.path, `${LEFT}\r\neth0`);
+  writeWithParents(lease.path, `${LEFT}\r\neth0`);
   install("host-local", `cat > ${config}; rm ${lease.path}`);
 
   expect((await release([lease])).result.kind).toBe("done");
@@ -119,7 +111,7 @@ test.each([
 
 test("reports an incomplete DEL of the first address also where the second needed no call", async () => {
   const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
-  put(other.path, `${LEFT}\r\neth0`);
+  writeWithParents(other.path, `${LEFT}\r\neth0`);
   cacheResult([{ type: "bridge" }]);
   install("bridge", "exit 1");
 
@@ -128,7 +120,7 @@ test("reports an incomplete DEL of the first address also where the second neede
 
 test("refuses before the first DEL when a running pod has one of the addresses", async () => {
   const other = { ...lease, path: leaseOf(POD_ADDRESS), address: POD_ADDRESS };
-  put(other.path, `${LEFT}\r\neth0`);
+  writeWithParents(other.path, `${LEFT}\r\neth0`);
 
   const { result, history } = await release([lease, other]);
 
@@ -148,12 +140,12 @@ test("refuses while the sandbox is referenced", async () => {
 });
 
 test.each<readonly [string, () => void]>([
-  ["another sandbox has the address now", () => put(lease.path, `${POD}\r\neth0`)],
-  ["the lease is empty now", () => put(lease.path, "")],
+  ["another sandbox has the address now", () => writeWithParents(lease.path, `${POD}\r\neth0`)],
+  ["the lease is empty now", () => writeWithParents(lease.path, "")],
   [
     "the lease is a link",
     () => {
-      put(`${lease.path}.real`, `${LEFT}\r\neth0`);
+      writeWithParents(`${lease.path}.real`, `${LEFT}\r\neth0`);
       rmSync(lease.path);
       symlinkSync(`${lease.path}.real`, lease.path);
     },
@@ -218,7 +210,7 @@ test("fails when the address stays allocated, whatever the plugin answers", asyn
 
 test("stops at the first address that cannot be released", async () => {
   const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
-  put(other.path, `${LEFT}\r\neth0`);
+  writeWithParents(other.path, `${LEFT}\r\neth0`);
   install("host-local", "exit 1");
 
   const { result, history } = await release([lease, other]);
@@ -246,18 +238,16 @@ function leaseOf(address: string): string {
   return `${fixture.caches}/networks/cbr0/${address}`;
 }
 
-function put(path: string, content: string): void {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content);
-}
-
 function cacheResult(plugins: readonly object[], result: object = {}): void {
   const config = Buffer.from(JSON.stringify({ cniVersion: "1.0.0", name: "cbr0", plugins })).toString("base64");
-  put(`${fixture.caches}/results/cbr0-${LEFT}-eth0`, JSON.stringify({ kind: "cniCacheV1", config, result }));
+  writeWithParents(
+    `${fixture.caches}/results/cbr0-${LEFT}-eth0`,
+    JSON.stringify({ kind: "cniCacheV1", config, result }),
+  );
 }
 
 function install(type: string, onDel: string): void {
   const path = join(fixture.caches, "bin", type);
-  put(path, `#!/bin/sh\n${onDel}\n`);
+  writeWithParents(path, `#!/bin/sh\n${onDel}\n`);
   chmodSync(path, 0o755);
 }

@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, existsSync, renameSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { replayCachedDel } from "../../../src/heal/steps/networks.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
+import { writeWithParents } from "../../support/temp-dir.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 
@@ -24,21 +25,19 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.remove());
 
-function put(file: string, content: string): void {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, content);
-}
-
 function install(type: string, onDel: string): void {
   const plugin = join(fixture.caches, "bin", type);
-  put(plugin, `#!/bin/sh\n${onDel}\n`);
+  writeWithParents(plugin, `#!/bin/sh\n${onDel}\n`);
   chmodSync(plugin, 0o755);
 }
 
 function cache(plugins: readonly object[], more: object = {}): void {
   const config = Buffer.from(JSON.stringify({ cniVersion: "1.0.0", name: "cbr0", plugins })).toString("base64");
   const result = { cniVersion: "1.0.0", ips: [{ address: `${ADDRESS}/24` }] };
-  put(path, JSON.stringify({ kind: "cniCacheV1", containerId: ID, ifName: "eth0", config, result, ...more }));
+  writeWithParents(
+    path,
+    JSON.stringify({ kind: "cniCacheV1", containerId: ID, ifName: "eth0", config, result, ...more }),
+  );
 }
 
 function replayed(node: FakeNode = {}) {
@@ -74,7 +73,7 @@ test("calls no DEL when a running pod has its address now", async () => {
 
 test.each<readonly [string, () => void]>([
   ["without its configuration", () => cache([{ type: "bridge" }], { config: undefined })],
-  ["that is unreadable", () => put(path, "{")],
+  ["that is unreadable", () => writeWithParents(path, "{")],
   ["that names another sandbox", () => cache([{ type: "bridge" }], { containerId: idOf("b") })],
   ["whose plugins hold nothing", () => cache([{ type: "loopback" }, { type: "multus" }])],
   ["whose plugin is the shim of thick multus", () => cache([{ type: "multus-shim" }])],
