@@ -68,12 +68,8 @@ export function filesOf(path: string): readonly { readonly path: string; readonl
 }
 
 function sizeOf(path: string): Pick<QuarantineEntry, "files" | "bytes"> {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return { files: 0, bytes: 0 };
-  if (!stats.isDirectory()) return { files: 1, bytes: stats.size };
-  return readdirSync(path)
-    .map((name) => sizeOf(join(path, name)))
-    .reduce((sum, one) => ({ files: sum.files + one.files, bytes: sum.bytes + one.bytes }), { files: 0, bytes: 0 });
+  const files = filesOf(path);
+  return { files: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
 /** By age, or the named ones: naming an entry is the consent to delete files without a journal entry. */

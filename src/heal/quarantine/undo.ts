@@ -41,14 +41,7 @@ export async function previewUndo(place: UndoPlace, target: { readonly id: strin
   const found = await findFile(place, target);
   if ("outcome" in found) return found;
   const { id, action, was } = found;
-  const at = openPlace(place, id, action);
-  if ("outcome" in at) return at;
-  try {
-    const objection = await objectionTo(at.parent, at.places, action);
-    return objection === undefined ? { outcome: "would-undo", id, path: action.path, was } : refused(objection, id);
-  } finally {
-    at.parent.close();
-  }
+  return await unlessRefused(place, found, () => ({ outcome: "would-undo", id, path: action.path, was }));
 }
 
 /** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been closed before. */
@@ -92,20 +85,23 @@ function movedFile(
 async function undoQuarantine(context: HealContext, found: Found): Promise<UndoOutcome> {
   const { id, action } = found;
   try {
-    return await undoFile(context, found);
+    return await unlessRefused(context, found, (at) => putBack(context, at, found));
   } catch (thrown) {
     const message = `${action.path} could not be put back: ${describeError(thrown)}.`;
     return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
   }
 }
 
-async function undoFile(context: HealContext, found: Found): Promise<UndoOutcome> {
-  const { id, action } = found;
-  const at = openPlace(context, id, action);
+async function unlessRefused(
+  place: UndoPlace,
+  { id, action }: Found,
+  work: (at: HeldPlace) => UndoOutcome | Promise<UndoOutcome>,
+): Promise<UndoOutcome> {
+  const at = openPlace(place, id, action);
   if ("outcome" in at) return at;
   try {
     const objection = await objectionTo(at.parent, at.places, action);
-    return objection === undefined ? await putBack(context, at, found) : refused(objection, id);
+    return objection === undefined ? await work(at) : refused(objection, id);
   } finally {
     at.parent.close();
   }

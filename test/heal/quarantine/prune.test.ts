@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type JournalId, timeOf } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/reader.ts";
-import { listQuarantine, pruneQuarantine } from "../../../src/heal/quarantine/inventory.ts";
+import { filesOf, listQuarantine, pruneQuarantine } from "../../../src/heal/quarantine/inventory.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
@@ -39,6 +39,21 @@ test("deletes older entries, keeps newer ones, and journals it", async () => {
   expect([pruned.map(({ id }) => id), kept, failed]).toEqual([[old], [], []]);
   expect(readdirSync(fixture.stateDir.quarantine)).toEqual([young]);
   expect([await stateOf(old), await stateOf(young)]).toEqual(["pruned", "done"]);
+});
+
+test("the files of an entry are named with their paths in order, links are not followed, and a missing entry has none", async () => {
+  const entry = join(fixture.stateDir.quarantine, "entry");
+  mkdirSync(join(entry, "logs"), { recursive: true });
+  writeFileSync(join(entry, "z"), "four");
+  writeFileSync(join(entry, "logs/0.log"), "line");
+  symlinkSync("/etc", join(entry, "etc"));
+
+  expect(filesOf(entry)).toEqual([
+    { path: join(entry, "etc"), bytes: 4 },
+    { path: join(entry, "logs/0.log"), bytes: 4 },
+    { path: join(entry, "z"), bytes: 4 },
+  ]);
+  expect(filesOf(join(entry, "none"))).toEqual([]);
 });
 
 test("a pruned entry cannot be undone, and is not offered", async () => {

@@ -13,7 +13,7 @@ afterEach(() => fixture.remove());
 
 describe("undo refuses with a next step", () => {
   test("an empty journal", async () => {
-    expect(await undo(fixture, "last")).toEqual({
+    expect(await undo(fixture, "last")).toStrictEqual({
       outcome: "refused",
       refusal: { message: "The journal names no file that is in quarantine.", next: "See unghost history." },
     });

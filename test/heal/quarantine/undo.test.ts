@@ -16,7 +16,7 @@ import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/reader.ts";
 import { identifyFile } from "../../../src/heal/quarantine/file-identity.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { previewUndo, undo } from "../../../src/heal/quarantine/undo.ts";
 import { type HealFixture, LAYOUTS, makeHealFixture, STOP, valueOf, WHY } from "../heal-fixture.ts";
 
 for (const { name, cachesUnder, runs } of LAYOUTS) {
@@ -55,6 +55,28 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect(readdirSync(fixture.caches)).toEqual(["cache"]);
       expect(readdirSync(fixture.stateDir.quarantine)).toEqual([]);
       expect(await stateOf(id)).toBe("undone");
+    });
+
+    test("a preview tells the same without a change, or why it would be refused", async () => {
+      const { id, path, quarantinedTo } = await moved("cache");
+      const lines = readFileSync(fixture.stateDir.journal, "utf8");
+
+      expect(await previewUndo(fixture, { id })).toMatchObject({
+        outcome: "would-undo",
+        id,
+        path,
+        was: { class: WHY.class, finding: WHY.finding, bytes: "5" },
+      });
+      expect(await previewUndo(fixture, { id: "x" })).toMatchObject({ outcome: "unknown-id" });
+      writeFileSync(path, "newer");
+      expect(await previewUndo(fixture, { id })).toMatchObject({ outcome: "refused", id });
+      renameSync(fixture.caches, `${fixture.caches}.away`);
+      expect(await previewUndo(fixture, { id })).toMatchObject({ outcome: "refused", id });
+      renameSync(`${fixture.caches}.away`, fixture.caches);
+
+      expect(readFileSync(path, "utf8")).toBe("newer");
+      expect(readFileSync(quarantinedTo, "utf8")).toBe("cache");
+      expect(readFileSync(fixture.stateDir.journal, "utf8")).toBe(lines);
     });
 
     test("a second undo changes nothing", async () => {
@@ -135,6 +157,17 @@ describe("undo messages", () => {
     fixture = await makeHealFixture();
   });
   afterEach(() => fixture.remove());
+
+  test("names the pod that the file belonged to, if it belonged to one", async () => {
+    const pod = { namespace: "shop", name: "web-0", uid: "u", attempt: 0 };
+    const subject = { type: "file", path: "/x", pod } as const;
+    const ofPod = await quarantineFile(fixture, { ...WHY, subject, ...(await fixture.put("one", "one")) });
+    const ofNone = await quarantineFile(fixture, { ...WHY, ...(await fixture.put("two", "two")) });
+    if (ofPod.outcome !== "healed" || ofNone.outcome !== "healed") throw new Error("not moved");
+
+    expect(await undo(fixture, { id: ofPod.id })).toHaveProperty("was.pod", "shop/web-0");
+    expect(await undo(fixture, { id: ofNone.id })).toHaveProperty("was.pod", undefined);
+  });
 
   test("names an entry that does not exist", async () => {
     expect(await undo(fixture, { id: "../../etc" })).toMatchObject({
