@@ -86,7 +86,7 @@ describe("credentials of a fleet command", () => {
     const headers: unknown[] = [];
     const { run, kubeconfig } = await fleetRig((asked) => {
       headers.push(asked.impersonated);
-      return { body: HEALTHY[asked.path as keyof typeof HEALTHY] };
+      return { body: HEALTHY[asked.path] };
     });
 
     await run(["fleet", "scan", `--kubeconfig=${kubeconfig}`, "--as=jane", "--as-group=ops,dev"]);

@@ -1,11 +1,11 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type TempDir, tempDir } from "../../support/temp-dir.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 
 /** A root to install into, with the files that identify a distribution. */
 export interface ScratchHost {
   readonly root: string;
-  readonly write: TempDir["write"];
+  write(path: string, text: string): void;
   read(path: string): string;
   link(path: string, target: string): void;
   /** Every path below the root with its content, mode and kind. */
@@ -18,7 +18,7 @@ export function scratchHost(files: Readonly<Record<string, string>>): ScratchHos
   for (const [path, text] of Object.entries(files)) dir.write(path, text);
   return {
     root: dir.path,
-    write: dir.write,
+    write: (path, text) => void dir.write(path, text),
     read: (path) => readFileSync(join(dir.path, path), "utf8"),
     link: (path, target) => {
       mkdirSync(dirname(join(dir.path, path)), { recursive: true });
