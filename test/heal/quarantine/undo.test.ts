@@ -57,7 +57,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect(await stateOf(id)).toBe("undone");
     });
 
-    test("a preview tells the same without a change, or why it would be refused", async () => {
+    test("a preview reports the same without a change, or why it would be refused", async () => {
       const { id, path, quarantinedTo } = await moved("cache");
       const lines = readFileSync(fixture.stateDir.journal, "utf8");
 
