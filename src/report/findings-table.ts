@@ -205,20 +205,23 @@ export function findingDetails(findings: readonly ReportedFinding[], options: De
 function classDetails(classId: string, findings: readonly ReportedFinding[], options: DetailOptions): string {
   const { columns, ink, titleOf } = options;
   const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
-  const byTreatment = Map.groupBy(findings, (finding) => treatmentLines(finding, columns).join("\n"));
+  const byTreatment = [...Map.groupBy(findings, (finding) => treatmentLines(finding, { columns }).join("\n")).values()];
   const proofs = new Map(findings.map((finding) => [finding, proofLines(finding, ink, columns)]));
   // What all of them share is read once.
   const [first = []] = proofs.values();
   const isShared = (line: string) => [...proofs.values()].every((proof) => proof.includes(line));
   const shared = new Set(findings.length === 1 ? [] : first.filter(isShared));
   if (shared.size > 0) lines.push(`  All ${findings.length}:`, ...shared);
-  for (const [treatment, alike] of byTreatment) {
+  for (const alike of byTreatment) {
     for (const finding of alike) {
       lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
       for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
       lines.push(...(proofs.get(finding) ?? []).filter((line) => !shared.has(line)));
     }
-    lines.push(treatment);
+    const [first] = alike;
+    // One treatment is for all; of several, each belongs to the findings right above it.
+    const place = byTreatment.length === 1 ? { columns } : { columns, indent: "    ", number: alike.length };
+    if (first !== undefined) lines.push(...treatmentLines(first, place));
   }
   return lines.join("\n");
 }
@@ -227,22 +230,39 @@ function proofLines({ summary, evidence }: ReportedFinding, ink: Paint, columns:
   return [wrap(`    Why: ${printable(summary)}`, columns, "      "), ...evidenceLines(evidence, ink, columns)];
 }
 
+interface TreatmentPlace {
+  readonly columns: number;
+  readonly indent?: string;
+  /** The number of findings right above that it is for, if the class has others as well. */
+  readonly number?: number;
+}
+
 /** The plan of heal if there is one; else the steps of the class. */
-function treatmentLines({ treatment, plan, summary }: ReportedFinding, columns: number): readonly string[] {
+function treatmentLines(
+  { treatment, plan, summary }: ReportedFinding,
+  { columns, indent = "  ", number = 1 }: TreatmentPlace,
+): readonly string[] {
+  const these = number === 1 ? "" : ` for these ${number}`;
+  const under = `${indent}  `;
+  const numbered = (steps: readonly string[]) =>
+    steps.map((step, index) => wrap(`${under}${index + 1}. ${printable(sentence(step))}`, columns, `${under}   `));
   if (plan !== undefined && plan.steps.length > 0) {
-    const reason = wrap(`    Reason: ${printable(fullStop(plan.reason))}`, columns, "      ");
+    const reason = wrap(`${under}Reason: ${printable(fullStop(plan.reason))}`, columns, `${under}  `);
     // A leak is its own reason, which is above.
-    return ["  unghost heal runs:", ...numbered(plan.steps, columns), ...(plan.reason === summary ? [] : [reason])];
+    return [
+      `${indent}unghost heal runs${these}:`,
+      ...numbered(plan.steps),
+      ...(plan.reason === summary ? [] : [reason]),
+    ];
   }
   // The reason for skipping a manual class is its manual steps.
   const isLeft = plan !== undefined && plan.code !== "needs-consent";
-  const left = isLeft ? [wrap(`  unghost heal leaves it alone: ${printable(plan.reason)}`, columns, "    ")] : [];
-  if (treatment.automatic) return isLeft ? left : ["  unghost heal runs:", ...numbered(treatment.steps, columns)];
-  return [...left, "  Manual steps:", ...numbered(treatment.steps, columns)];
-}
-
-function numbered(steps: readonly string[], columns: number): readonly string[] {
-  return steps.map((step, index) => wrap(`    ${index + 1}. ${printable(sentence(step))}`, columns, "       "));
+  const it = number === 1 ? "it" : `these ${number}`;
+  const left = isLeft
+    ? [wrap(`${indent}unghost heal leaves ${it} alone: ${printable(plan.reason)}`, columns, under)]
+    : [];
+  if (treatment.automatic) return isLeft ? left : [`${indent}unghost heal runs${these}:`, ...numbered(treatment.steps)];
+  return [...left, `${indent}Manual steps${these}:`, ...numbered(treatment.steps)];
 }
 
 export function evidenceLines(evidence: readonly Evidence[], ink: Paint, columns: number): readonly string[] {

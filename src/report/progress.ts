@@ -74,7 +74,7 @@ export function progress({ colour, screenColumns, verbose = false, write }: Prog
       const [first, ...others] = group;
       if (first === undefined) continue;
       const { action, row, reason } = first;
-      const what = others.length === 0 ? subjectOf(action) : `${group.length}: ${subjectOf(action)}, …`;
+      const what = subjectOf(action, others.length);
       const seconds = Math.max(...group.map((one) => one.seconds));
       const logs = others.length === 0 ? row.logs : undefined;
       print(what, action.finding.class, { ...row, time: shortTime(seconds), logs }, reason);
@@ -93,7 +93,7 @@ export function progress({ colour, screenColumns, verbose = false, write }: Prog
     begin: (actions) => {
       printHeld();
       left = actions.length > MAX_ROWS && !verbose ? actions.length : 0;
-      table = tableFor(actions, width);
+      table = tableFor(actions, width, left > 0);
       write(`${table.heading}\n`);
     },
     report: ({ action, outcome, reason, undone, logsSavedTo, seconds }) => {
@@ -133,10 +133,10 @@ interface Row {
   readonly logs: string | undefined;
 }
 
-function tableFor(actions: readonly PlannedAction[], width: number): FittedColumns {
+function tableFor(actions: readonly PlannedAction[], width: number, isGrouped = false): FittedColumns {
   const expected = actions.map((action) => [
     WIDEST.result,
-    printable(subjectOf(action)),
+    printable(subjectOf(action, isGrouped ? actions.length - 1 : 0)),
     action.finding.class,
     shortDone(action),
     WIDEST.time,
@@ -152,11 +152,13 @@ function logsIn(path: string | undefined, { roomAtEnd = 0 }: FittedColumns): str
   return path.length <= roomAtEnd ? path : basename(path);
 }
 
-function subjectOf({ finding: { subject } }: PlannedAction): string {
+/** The name of the first, and how many others share its line. */
+function subjectOf({ finding: { subject } }: PlannedAction, others = 0): string {
   const pod = podOf(subject);
-  if (pod !== undefined) return `${pod.namespace}/${pod.name}`;
+  const more = others === 0 ? "" : `, +${others}`;
+  if (pod !== undefined) return `${pod.namespace}/${pod.name}${more}`;
   const name = "path" in subject && subject.path !== undefined ? basename(subject.path) : subjectInWords(subject);
-  return withShortIds(name);
+  return withShortIds(name) + more;
 }
 
 /** At most four characters. */

@@ -121,9 +121,9 @@ healed   10.88.200.1  hostlocal-ip-leak
 
   test("more than a screen of them are grouped by what became of them, and complete with -v", () => {
     const many = Array.from({ length: 30 }, () => HEAL);
-    const run = (verbose: boolean) => {
+    const run = (verbose: boolean, screenColumns?: number) => {
       let written = "";
-      const lines = progress({ colour: false, verbose, write: (text) => void (written += text) });
+      const lines = progress({ colour: false, verbose, screenColumns, write: (text) => void (written += text) });
       lines.begin([LEAK, ...many]);
       for (const [index, action] of many.entries()) {
         if (index < 28) lines.report({ action, outcome: "healed", seconds: index / 10 });
@@ -134,11 +134,12 @@ healed   10.88.200.1  hostlocal-ip-leak
     };
 
     expect(run(false)).toEqual([
-      "healed   28: shop/web-10, …  libcni-result-cache-corrupt  quarantined, removed  2.7s  -",
-      "failed   2: shop/web-10, …  libcni-result-cache-corrupt  -                     1.0s  -",
+      "healed   shop/web-10, +27  libcni-result-cache-corrupt  quarantined, removed  2.7s  -",
+      "failed   shop/web-10, +1   libcni-result-cache-corrupt  -                     1.0s  -",
       "  the plugin refused",
     ]);
     expect(run(true)).toHaveLength(32);
+    expect(run(false, 80)[0]).toBe("healed   shop/we…10, +27  libcni-re…  quarantined, removed  2.7s  -");
   });
 
   test("a slow one is shown in the same columns", () => {

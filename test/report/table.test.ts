@@ -217,12 +217,12 @@ describe("details with -v", () => {
 
     expect(verbose).toContain(`
     cri: web-2 is listed as NotReady
-  unghost heal runs:
-    1. Save its logs and remove it.
-    Reason: it holds no container.
+    unghost heal runs for these 2:
+      1. Save its logs and remove it.
+      Reason: it holds no container.
   shop/web-1 (attempt 2)  aaaaaaaaaaaaa
 `);
-    expect(verbose).toContain("\n  unghost heal leaves it alone: it is opted out by unghost.dev/ignore\n");
+    expect(verbose).toContain("\n    unghost heal leaves it alone: it is opted out by unghost.dev/ignore\n");
     expect(verbose.match(/unghost heal runs/g)).toHaveLength(1);
     expect(verbose).not.toContain("Stop it");
   });
