@@ -40,7 +40,12 @@ export function fakeTools(fixture: HealFixture, node: FakeNode = {}): StepTools 
     hostRoot: "/",
     cri: fakeCri({
       listPodSandbox: (filter) =>
-        Promise.resolve((node.sandboxes ?? []).filter(({ id }) => !filter?.id || filter.id === id)),
+        Promise.resolve(
+          (node.sandboxes ?? []).filter(
+            ({ id, state }) =>
+              (!filter?.id || filter.id === id) && (filter?.state === undefined || filter.state.state === state),
+          ),
+        ),
       podSandboxState: (id) => Promise.resolve(node.sandboxes?.find((one) => one.id === id)?.state),
       ...node.cri,
     }),

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { pollUntil } from "../../src/host/poll.ts";
+import { pause, pollUntil } from "../../src/host/poll.ts";
 
 /** Probes answer in order, the last one again and again; sleeping is recorded and takes no time. */
 function polled(answers: readonly (string | undefined)[]) {
@@ -14,6 +14,32 @@ function polled(answers: readonly (string | undefined)[]) {
 }
 
 afterEach(() => vi.useRealTimers());
+
+describe("a pause", () => {
+  test("takes its time, and ends early and without an error when it is aborted", async () => {
+    const stop = new AbortController();
+    const ended: string[] = [];
+    const long = pause(3_600_000, stop.signal).then(() => ended.push("long"));
+
+    await pause(1).then(() => ended.push("short"));
+    stop.abort();
+    await long;
+
+    expect(ended).toEqual(["short", "long"]);
+  });
+
+  test("keeps no process alive", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+    const stop = new AbortController();
+    const before = timers();
+    const paused = pause(3_600_000, stop.signal);
+
+    expect(timers()).toBe(before);
+
+    stop.abort();
+    await paused;
+  });
+});
 
 describe("polling", () => {
   test("ends with the first value, and sleeps between probes only", async () => {

@@ -172,7 +172,7 @@ async function writeNew(path: string): Promise<void> {
 }
 
 /** Every multus binary is much smaller; a larger file is something else. */
-const MAX_BINARY_BYTES = 256 * 1024 * 1024;
+const MAX_BINARY_MIB = 256;
 
 /**
  * The major version of multus, read from the binary: builds without version flags print nothing, but every Go binary
@@ -180,7 +180,7 @@ const MAX_BINARY_BYTES = 256 * 1024 * 1024;
  */
 function multusMajor(candidates: readonly string[]): number | undefined {
   for (const path of candidates) {
-    const binary = fileBytes(path, MAX_BINARY_BYTES);
+    const binary = fileBytes(path, MAX_BINARY_MIB * 1024 * 1024);
     if (binary !== undefined) return majorIn(binary);
   }
   return undefined;

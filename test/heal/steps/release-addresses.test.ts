@@ -12,6 +12,7 @@ import { FINDING, type HealFixture, makeHealFixture } from "../heal-fixture.ts";
 const LEFT = sandboxId("f".repeat(64));
 const POD = "a".repeat(64);
 const POD_ADDRESS = "10.88.0.2";
+const READY = PodSandboxState.SANDBOX_READY;
 
 let fixture: HealFixture;
 let lease: { network: string; path: string; address: string; interfaceName: string };
@@ -132,6 +133,29 @@ test("refuses before the first DEL when a running pod has one of the addresses",
   expect([existsSync(lease.path), existsSync(other.path), history]).toEqual([true, true, []]);
 });
 
+test.each<readonly [string, object, PodSandboxState, string]>([
+  ["as a further address", { network: { ip: "", additionalIps: [{ ip: "10.88.0.9" }] } }, READY, "refused"],
+  ["in a pod that does not run", { network: { ip: "10.88.0.9" } }, PodSandboxState.SANDBOX_NOTREADY, "done"],
+  ["in no pod: one has no network", {}, READY, "done"],
+])("releases it unless a running pod has it: %s", async (_, status, state, kind) => {
+  install("host-local", `rm ${lease.path}`);
+  const answer = PodSandboxStatusResponse.fromPartial({ status });
+
+  const { result } = await release([lease], {
+    sandboxes: [criSandbox(POD, { state })],
+    cri: { podSandboxStatus: () => Promise.resolve(answer) },
+  });
+
+  expect(result.kind).toBe(kind);
+});
+
+test("a pod whose status has gone meanwhile has no address", async () => {
+  install("host-local", `rm ${lease.path}`);
+  const cri = { podSandboxStatus: () => Promise.resolve(PodSandboxStatusResponse.fromPartial({})) };
+
+  expect((await release([lease], { cri })).result.kind).toBe("done");
+});
+
 test("refuses while the sandbox is referenced", async () => {
   const { result, history } = await release([lease], { processes: { byContainer: new Map([[LEFT, [7]]]) } });
 
@@ -227,7 +251,7 @@ async function release(leases: readonly (typeof lease)[], node: FakeNode = {}) {
 function tools(node: FakeNode): StepTools {
   const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip: POD_ADDRESS } } });
   return fakeTools(fixture, {
-    sandboxes: [criSandbox(POD, { state: PodSandboxState.SANDBOX_READY })],
+    sandboxes: [criSandbox(POD, { state: READY })],
     cri: { podSandboxStatus: () => Promise.resolve(status) },
     tools: { binDirs: [join(fixture.caches, "bin")], cniCacheDirs: [fixture.caches] },
     ...node,
