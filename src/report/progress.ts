@@ -5,7 +5,7 @@ import { printable } from "../host/text.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type Column, type FittedColumns, fitColumns } from "./output.ts";
 import { hasDoneSteps, shortDone } from "./step-words.ts";
-import { paint, subjectInWords, withoutIds, withShortIds, wrap } from "./words.ts";
+import { naturalOrder, paint, subjectInWords, withoutIds, withShortIds, wrap } from "./words.ts";
 
 export interface Progress {
   /** The actions that are about to run: they determine the column widths. */
@@ -71,7 +71,9 @@ export function progress({ colour, screenColumns, verbose = false, write }: Prog
 
   function printHeld(): void {
     for (const group of held.values()) {
-      const [first, ...others] = group;
+      const [first, ...others] = group.toSorted((one, other) =>
+        naturalOrder(subjectOf(one.action), subjectOf(other.action)),
+      );
       if (first === undefined) continue;
       const { action, row, reason } = first;
       const what = subjectOf(action, others.length);

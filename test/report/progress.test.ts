@@ -29,6 +29,11 @@ const HEAL = {
     { kind: "remove-sandbox", sandboxId: "a".repeat(64) },
   ],
 } as unknown as ActionResult["action"];
+const healOf = (name: string) =>
+  ({
+    ...HEAL,
+    finding: { ...HEAL.finding, subject: { ...HEAL.finding.subject, pod: { ...pod, name } } },
+  }) as typeof HEAL;
 const LEAK = {
   ...made,
   finding: {
@@ -120,7 +125,7 @@ healed   10.88.200.1  hostlocal-ip-leak
   });
 
   test("more than a screen of them are grouped by what became of them, and complete with -v", () => {
-    const many = Array.from({ length: 30 }, () => HEAL);
+    const many = Array.from({ length: 30 }, (_, index) => healOf(`web-${29 - index}`));
     const run = (verbose: boolean, screenColumns?: number) => {
       let written = "";
       const lines = progress({ colour: false, verbose, screenColumns, write: (text) => void (written += text) });
@@ -134,12 +139,12 @@ healed   10.88.200.1  hostlocal-ip-leak
     };
 
     expect(run(false)).toEqual([
-      "healed   shop/web-10, +27  libcni-result-cache-corrupt  quarantined, removed  2.7s  -",
-      "failed   shop/web-10, +1   libcni-result-cache-corrupt  -                     1.0s  -",
+      "healed   shop/web-2, +27   libcni-result-cache-corrupt  quarantined, removed  2.7s  -",
+      "failed   shop/web-0, +1    libcni-result-cache-corrupt  -                     1.0s  -",
       "  the plugin refused",
     ]);
     expect(run(true)).toHaveLength(32);
-    expect(run(false, 80)[0]).toBe("healed   shop/we…10, +27  libcni-re…  quarantined, removed  2.7s  -");
+    expect(run(false, 80)[0]).toBe("healed   shop/web-2, +27  libcni-re…  quarantined, removed  2.7s  -");
   });
 
   test("a slow one is shown in the same columns", () => {
