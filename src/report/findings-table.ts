@@ -218,10 +218,10 @@ function classDetails(classId: string, findings: readonly ReportedFinding[], opt
       for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
       lines.push(...(proofs.get(finding) ?? []).filter((line) => !shared.has(line)));
     }
-    const [first] = alike;
+    const [example] = alike;
     // One treatment is for all; of several, each belongs to the findings right above it.
     const place = byTreatment.length === 1 ? { columns } : { columns, indent: "    ", number: alike.length };
-    if (first !== undefined) lines.push(...treatmentLines(first, place));
+    if (example !== undefined) lines.push(...treatmentLines(example, place));
   }
   return lines.join("\n");
 }
