@@ -182,6 +182,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "containers without a name share one, whatever it is",
   },
   { file: "src/heal/steps/pods.ts", change: '"exited" -> ""', reason: "of the states only `unknown` counts as lost" },
+  { file: "src/heal/steps/pods.ts", change: '"none" -> ""', reason: "nothing asks for this one" },
   {
     file: "src/heal/steps/pods.ts",
     change: "known.createdAt < container.createdAt -> known.createdAt <= container.createdAt",

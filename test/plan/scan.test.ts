@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
 import { scanNode } from "../../src/plan/scan.ts";
+import { FINDING } from "../heal/heal-fixture.ts";
 import {
   AT_ONCE,
   containerOf,
@@ -98,15 +99,4 @@ describe("a scan", () => {
   });
 });
 
-const UNTREATABLE = {
-  id: "dead-after-crash/x",
-  class: "dead-after-crash",
-  severity: "critical",
-  subject: { type: "node" },
-  summary: "",
-  evidence: [],
-  blocks: [],
-  treatment: { automatic: true, reversible: false, steps: [] },
-  cure: [],
-  untreatable: "no",
-} as const;
+const UNTREATABLE = { ...FINDING, untreatable: "no" } as const;
