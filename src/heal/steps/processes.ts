@@ -155,7 +155,7 @@ function signalProcess(
     if (stat?.startedSecondsAfterBoot === startedSecondsAfterBoot) process.kill(pid, signal);
   } catch (error) {
     // It exited in between, which is the goal.
-    if (errorCode(error) !== "ENOENT" && errorCode(error) !== "ESRCH") throw error;
+    if (errorCode(error) !== "ESRCH") throw error;
   }
 }
 
