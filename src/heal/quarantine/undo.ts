@@ -162,7 +162,7 @@ async function putBack(
 }
 
 function refused(refusal: Refusal, id?: JournalId): UndoOutcome {
-  return id === undefined ? { outcome: "refused", refusal } : { outcome: "refused", id, refusal };
+  return { outcome: "refused", id, refusal };
 }
 
 function noSuchEntry(target: { readonly id: string } | "last"): Refusal {
