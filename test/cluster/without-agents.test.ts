@@ -1,5 +1,6 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { kubeconfig } from "../../lab/cluster/kubeconfig.ts";
 import { isReady, podObjects } from "../../lab/cluster/objects.ts";
 import { importUnghostImage } from "../../lab/cluster/unghost-image.ts";
@@ -59,6 +60,26 @@ async function scan(machine: Machine, ...args: readonly string[]): Promise<Scann
   return (JSON.parse(stdout) as Scanned).items;
 }
 
+interface Healed {
+  readonly items: readonly {
+    readonly outcome: string;
+    readonly actions?: readonly { readonly journalId?: string }[];
+  }[];
+}
+
+const HEAL = [UNGHOST, "fleet", "heal", `--kubeconfig=${OPERATOR}`];
+
+async function heal(machine: Machine, ...args: readonly string[]) {
+  const { code, stdout, stderr } = await machine.exec([...HEAL, "-o", "json", ...args], { timeoutMs: WAIT_MS });
+  if (stdout === "") throw new Error(`unghost fleet heal: ${stderr}`);
+  return { code, stderr, items: (JSON.parse(stdout) as Healed).items };
+}
+
+function journalOf({ lab }: ClusterNode): string {
+  const path = lab.path("/var/lib/unghost/journal");
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
 async function nothingIsLeft(namespace: string): Promise<void> {
   await until(`no Job and no pod is left in ${namespace}`, WAIT_MS, async () => {
     const left = await story().kubectl("get", "jobs,pods", `--namespace=${namespace}`, "-o=name");
@@ -67,7 +88,7 @@ async function nothingIsLeft(namespace: string): Promise<void> {
 }
 
 test(
-  "a node without an agent is scanned by a one-shot pod, which leaves nothing behind; what refuses the pod is named",
+  "a node without an agent is scanned and healed by one-shot pods, which leave nothing behind; what refuses a pod is named",
   async () => {
     await story().apply([
       {
@@ -102,6 +123,31 @@ test(
     expect(imageless?.oneShot).toMatchObject({ code: "image", message: expect.stringContaining("ErrImagePull") });
     await nothingIsLeft("kube-system");
     await nothingIsLeft("guarded");
+
+    const planned = await heal(machine, haunted.name, "--dry-run");
+    expect(planned.items).toMatchObject([{ outcome: "planned", plan: expect.stringContaining("default/web-0") }]);
+    const [guarded] = (await heal(machine, haunted.name, "--yes", "--one-shot-namespace=guarded")).items;
+    expect(guarded).toMatchObject({ outcome: "no-answer", code: "pod-security" });
+    // Without a terminal there is no consent.
+    const mute = await machine.exec([...HEAL, haunted.name], { timeoutMs: WAIT_MS });
+    expect([mute.code, mute.stdout]).toEqual([3, expect.stringContaining("no terminal")]);
+    expect(journalOf(haunted)).toBe("");
+
+    await other.kubelet.end("KILL");
+    await story().waitForCondition(other, "Ready", ({ status }) => status === "Unknown");
+    const healed = await heal(machine, haunted.name, "--yes");
+    expect([healed.code, healed.items]).toMatchObject([
+      0,
+      [{ outcome: "healed", actions: [{ pod: "default/web-0" }] }],
+    ]);
+    const [id = "none"] = healed.items.flatMap(({ actions = [] }) =>
+      actions.flatMap(({ journalId = [] }) => journalId),
+    );
+    expect(journalOf(haunted)).toContain(id);
+    expect(healed.stderr).toMatch(/: healed +default\/web-0/);
+    await story().waitForPods(1, isReady);
+    await nothingIsLeft("kube-system");
+    await other.kubelet.start();
   },
   HANG_GUARD_MS,
 );
