@@ -758,7 +758,7 @@ export const STORY_MUTANTS: readonly StoryMutant[] = [
     story: "test/cluster/without-agents.test.ts",
     broken: "a one-shot pod heals by no plan",
     edits: [
-      { file: "src/fleet/one-shot/heal.ts", from: 'dryRun ? "--dry-run" : `--plan=${planDigest}`', to: '"--dry-run"' },
+      { file: "src/fleet/heal-by-pod.ts", from: 'dryRun ? "--dry-run" : `--plan=${planDigest}`', to: '"--dry-run"' },
     ],
   },
   {

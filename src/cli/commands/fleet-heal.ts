@@ -1,5 +1,6 @@
 import { type Asking, askNode, type HealRequest } from "../../fleet/ask-node.ts";
 import { type Fleet, type FleetNode, readFleet } from "../../fleet/fleet-nodes.ts";
+import { podHealer } from "../../fleet/heal-by-pod.ts";
 import {
   healExitCode,
   type NodeResult,
@@ -9,7 +10,6 @@ import {
   resultLines,
   unansweredResult,
 } from "../../fleet/heal-report.ts";
-import { podHealer } from "../../fleet/one-shot/heal.ts";
 import { type FleetOutput, formatOutput } from "../../fleet/output.ts";
 import { worstFirst } from "../../fleet/scan-report.ts";
 import { isWithoutAgent, type OneShotPlace } from "../../fleet/without-agents.ts";

@@ -1,14 +1,14 @@
-import { printable } from "../../host/text.ts";
-import type { HealAnswer, HealedAction } from "../../kube/ghost-heal.ts";
-import type { NodeReport, ReportedAction } from "../../report/node-report.ts";
-import { NEW_PLAN, renderShownPlan, shownDigest } from "../../report/shown-plan.ts";
-import { subjectInWords } from "../../report/words.ts";
-import type { HealRequest } from "../ask-node.ts";
-import type { NodeResult } from "../heal-report.ts";
-import { type Failure, isFailure } from "./failure.ts";
-import type { OneShot } from "./job.ts";
-import { type Ended, type OpenApi, type RunOptions, runOnce } from "./run.ts";
-import { reportInLog } from "./scan.ts";
+import { printable } from "../host/text.ts";
+import type { HealAnswer, HealedAction } from "../kube/ghost-heal.ts";
+import type { NodeReport, ReportedAction } from "../report/node-report.ts";
+import { NEW_PLAN, renderShownPlan, shownDigest } from "../report/shown-plan.ts";
+import { subjectInWords } from "../report/words.ts";
+import type { HealRequest } from "./ask-node.ts";
+import type { NodeResult } from "./heal-report.ts";
+import { type Failure, isFailure } from "./one-shot/failure.ts";
+import type { OneShot } from "./one-shot/job.ts";
+import { type Ended, type OpenApi, type RunOptions, runOnce } from "./one-shot/run.ts";
+import { reportInLog } from "./one-shot/scan.ts";
 
 /** As the agent of a node has it; see ask-node.ts. */
 const HEAL_SECONDS = 15 * 60;
