@@ -6,13 +6,25 @@ import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
 import { unreadSources } from "../diagnose/verdict.ts";
 import { writeDurably } from "../heal/state/durable-files.ts";
+import { placesAt } from "../host/distributions.ts";
+import { existsSync } from "../host/guarded-fs.ts";
+import { resolveOnHost } from "../host/paths.ts";
 import { describeError, valueOr } from "../host/source.ts";
+import { configuredConfDir } from "../node/containerd-config.ts";
 import { readMetadataFile } from "../node/metadata.ts";
 import { observeOffline } from "../node/observe-offline.ts";
 import { readBoot } from "../node/process-table.ts";
 import { type BootReport, noteRuntime, readBootReport, withEarlierSteps } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
-import { healRound, leftToKubelet, type Round, type RoundOptions, throughRuntime, withoutRuntime } from "./round.ts";
+import {
+  healRound,
+  leftToKubelet,
+  missingAgent,
+  type Round,
+  type RoundOptions,
+  throughRuntime,
+  withoutRuntime,
+} from "./round.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
 import { chooseWay, HEALS_AFTER, type Way } from "./way.ts";
 
@@ -93,8 +105,12 @@ async function planOf(way: Way, mode: BootOptions["mode"], options: RoundOptions
       return { way: way.kind, reason: way.reason, heal: [], leave: [] };
     case "borrow": {
       const { binary, root } = way.files;
-      const reason = `${binary} would be started over ${root} on a private socket`;
-      return { way: "borrow", reason, ...(await comingBack(way.files, options.observe)) };
+      const start = `${binary} would be started over ${root} on a private socket`;
+      const { heal, leave } = await comingBack(way.files, options.observe);
+      const agent = await missingAgentOf(way.files, options);
+      if (agent !== undefined)
+        return { way: "borrow", reason: `${start}; ${agent}`, heal: [], leave: [...heal, ...leave] };
+      return { way: "borrow", reason: `${start}${shareOfKubelet(options.observe)}`, heal, leave };
     }
     case "caches-only": {
       const round = await healRound(withoutRuntime(options, CLOSING_MS), options);
@@ -123,6 +139,17 @@ function leftIds(round: Exclude<Round, { kind: "failed" }>): readonly string[] {
 
 function foundIds({ seen }: Exclude<Round, { kind: "failed" }>): readonly string[] {
   return seen.diagnosis.findings.map(({ id }) => id);
+}
+
+async function missingAgentOf({ config }: RuntimeFiles, { observe }: RoundOptions): Promise<string | undefined> {
+  const confDir = configuredConfDir(observe.hostRoot, config) ?? placesAt("").cniConfDir;
+  return await missingAgent(observe, confDir, observe.timeoutMs);
+}
+
+/** Which ones those are is known only once the runtime has listed them. */
+function shareOfKubelet({ hostRoot, noKube }: ObserveNodeOptions): string {
+  const pods = resolveOnHost(hostRoot, `${placesAt("").kubeletRoot}/pods`, "follow");
+  return noKube || !existsSync(pods) ? "" : "; those that need no repair are left to kubelet, which starts next";
 }
 
 /** From the records of a runtime: no runtime is started for it. */

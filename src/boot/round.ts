@@ -7,6 +7,7 @@ import { brokenInWords, isBroken, stepToQuarantine } from "../evidence/sandbox-d
 import { type Healing, type RunOptions, run } from "../heal/pipeline.ts";
 import { DEFAULT_WAITS } from "../heal/proof/fresh-facts.ts";
 import { absentRuntime } from "../heal/proof/runtime-access.ts";
+import { placesAt } from "../host/distributions.ts";
 import { refuseHungMounts } from "../host/hung-mounts.ts";
 import { absent, valueOr } from "../host/source.ts";
 import { readCni } from "../node/cni-facts.ts";
@@ -76,7 +77,7 @@ export function throughRuntime(
       allDead: policy.allDead || isClockBehindRecords(first),
       kubeletFollows: first.kubernetes.source !== "none" && (mode === "borrowed" || hasJustStarted(first)),
     }),
-    caution: mode === "borrowed" ? needsAgent : undefined,
+    caution: mode === "borrowed" ? ({ snapshot }) => needsAgent(snapshot) : undefined,
   };
 }
 
@@ -96,12 +97,21 @@ export function withoutRuntime(
   };
 }
 
-async function observeFiles(observe: ObserveNodeOptions, timeoutMs: number): Promise<Snapshot> {
+/** Why a borrowed runtime would heal nothing here, by files alone. */
+export async function missingAgent(observe: ObserveNodeOptions, confDir: string, timeoutMs: number) {
+  return needsAgent(await observeFiles(observe, timeoutMs, confDir));
+}
+
+async function observeFiles(
+  observe: ObserveNodeOptions,
+  timeoutMs: number,
+  conf = placesAt("").cniConfDir,
+): Promise<Snapshot> {
   const { hostRoot: root, cniCacheDir: cacheDir, multusDir, node } = observe;
   const signal = AbortSignal.timeout(timeoutMs);
   await refuseHungMounts(root, [cacheDir, ...(multusDir === undefined ? [] : [multusDir])], signal);
   const observedAt = new Date();
-  const network = Promise.resolve({ cniDirs: { conf: "/etc/cni/net.d", bin: [] }, isContainerd: true });
+  const network = Promise.resolve({ cniDirs: { conf, bin: [] }, isContainerd: true });
   const cni = await readCni({ root, cacheDir, multusDir, network, signal });
   const unread = absent<never>("not read before the runtime's start");
   const facts = { observedAt, boot: readBoot({ root, now: observedAt }), metadata: unread, processes: unread, cni };
@@ -142,8 +152,8 @@ const AGENT_PLUGINS = new Set([
 ]);
 
 /** Whether the plugin of this node's network cannot work before its agent runs. */
-function needsAgent({ snapshot }: Planned): string | undefined {
-  const plugins = valueOr(snapshot.cni.conf, undefined)?.plugins ?? [];
+function needsAgent({ cni }: Pick<Snapshot, "cni">): string | undefined {
+  const plugins = valueOr(cni.conf, undefined)?.plugins ?? [];
   const agent = plugins.find(({ type }) => AGENT_PLUGINS.has(type))?.type;
   if (agent === undefined) return undefined;
   return `${agent} needs its agent to take a network down, which cannot be up yet: left for after the start`;

@@ -4,7 +4,7 @@ import { hostPath, resolveOnHost } from "../host/paths.ts";
 import { splitNul } from "../host/proc.ts";
 import { argumentsOf } from "../host/process-memory.ts";
 import { entriesIn, fileText } from "../host/safe-fs.ts";
-import { property } from "../host/text.ts";
+import { property, stringIn } from "../host/text.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { flagOf } from "./kubelet-process.ts";
 
@@ -29,6 +29,12 @@ export async function configuredBinDirs(root: string, pid: number | undefined): 
     if (list.length === 0 && (typeof single !== "string" || single === "")) return [];
     return [{ file: one, single: typeof single === "string" && single !== "" ? single : undefined, list }];
   });
+}
+
+/** Where the CNI configuration is, by containerd's own; undefined if that sets none. */
+export function configuredConfDir(root: string, file: string): string | undefined {
+  const dirs = [file, ...importsOf(root, file)].map((one) => stringIn(cniSection(tableIn(root, one)), "conf_dir"));
+  return dirs.findLast((dir) => dir?.startsWith("/"));
 }
 
 /** The configuration and the files that it imports, where they do not parse: containerd does not start with them. */

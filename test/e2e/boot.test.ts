@@ -70,9 +70,22 @@ test("on a node with a kubelet only what needs a repair is healed before the sta
   await node.powerCut();
   await emptyResultCache(node, torn);
   await node.powerOn({ runtime: false });
+  const calico = "/etc/cni/net.d/00-calico.conflist";
+  const plugins = [{ type: "calico" }];
 
-  const { stdout } = await node.exec([UNGHOST, "boot", ...CONFIG], { timeoutMs: HANG_GUARD_MS });
+  const besideKubelet = (...flags: string[]) =>
+    node.exec([UNGHOST, "boot", ...CONFIG, ...flags], { timeoutMs: HANG_GUARD_MS });
 
+  const planned = await besideKubelet("--dry-run");
+  await node.writeFile(calico, JSON.stringify({ cniVersion: "1.0.0", name: "k8s-pod-network", plugins }));
+  const withoutAgent = await besideKubelet("--dry-run");
+  await node.check(["rm", calico]);
+  const { stdout } = await besideKubelet();
+
+  expect(planned.stdout).toContain("those that need no repair are left to kubelet");
+  expect(withoutAgent.stdout).toContain("calico needs its agent");
+  expect(withoutAgent.stdout).toContain("Would leave (3):");
+  expect(withoutAgent.stdout).not.toContain("Would heal");
   expect(stdout).toContain("1 healed in");
   expect(bootReport(node)).toMatchObject({
     outcome: "healed",
