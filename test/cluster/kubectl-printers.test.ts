@@ -6,6 +6,7 @@ import { ensureClusterTools } from "../../lab/cluster/tools.ts";
 import { runOrThrow } from "../../lab/command.ts";
 import { formatOutput, parseOutput } from "../../src/fleet/output.ts";
 import { OBJECTS, PRINTED } from "../fleet/kubectl-prints.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
 /** Enough of an API server for `kubectl get nodes`. */
@@ -24,6 +25,8 @@ const server = createServer(({ url = "" }, response) => {
   response.writeHead(answer === undefined ? 404 : 200, { "content-type": "application/json" });
   response.end(JSON.stringify(answer));
 });
+/** Of kubectl's cache. */
+const home = tempDir();
 let kubectl: readonly string[] = [];
 
 beforeAll(async () => {
@@ -34,14 +37,17 @@ beforeAll(async () => {
   kubectl = [join(programs.kubernetesDir, "kubectl"), "--server", `http://127.0.0.1:${port}`, "get", "nodes", "-o"];
 }, HANG_GUARD_MS);
 
-afterAll(() => void server.close());
+afterAll(() => {
+  server.close();
+  home.remove();
+});
 
 test.each(PRINTED)("unghost and kubectl print the same with -o %s", async (given, expected) => {
   const output = parseOutput(given);
   if (output instanceof Error) throw output;
   const names = OBJECTS.items.map(({ metadata }) => `node/${metadata.name}`);
 
-  const { stdout } = await runOrThrow([...kubectl, given], { env: { HOME: "/nonexistent" } });
+  const { stdout } = await runOrThrow([...kubectl, given], { env: { HOME: home.path } });
   const ours = await formatOutput(output, { document: OBJECTS, names, table: () => [] }, false);
 
   expect([stdout, ours]).toEqual([expected, expected]);
