@@ -49,6 +49,7 @@ lint: setup ## types, lint, format, unused code, direction of imports, plain wor
 	node scripts/man-page.ts --check
 	node scripts/chart-schema.ts --check
 	node scripts/chart-readme.ts --check
+	node scripts/tested-with.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
 	vitest run --project unit --project e2e
@@ -60,7 +61,8 @@ explain-test: export UNGHOST_VARIANTS := 150000
 explain-test: setup ## known errors in 150,000 forms that people paste them in
 	vitest run --project unit test/explain/generated.test.ts
 
-e2e: setup build ## end-to-end tests on a real node, with the built executable
+e2e: export UNGHOST_LAB_RUNTIME := $(RUNTIME)
+e2e: setup build ## end-to-end tests on a real node, with the built executable; RUNTIME=1.7,2.2: on these containerds
 	vitest run --project e2e
 
 cluster-test boot-test crio-test: export UNGHOST_LAB_ALL := $(ALL)
@@ -73,6 +75,11 @@ boot-test: setup build ## the boot hook on nodes that a real systemd boots, ALL=
 .PHONY: crio-test
 crio-test: setup build ## scan, heal and explain on a real CRI-O, ALL=1: on cgroup v1, too; ends with "Error 77" where none can run
 	node scripts/crio-test.ts
+
+.PHONY: runtime-test
+runtime-test: export UNGHOST_LAB_RUNTIME := $(RUNTIME)
+runtime-test: setup build ## how each release of containerd behaves, and heal on each; RUNTIME=1.7,2.2 choose some
+	node scripts/runtime-test.ts
 
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
@@ -163,6 +170,7 @@ docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, 
 	node scripts/man-page.ts
 	node scripts/chart-schema.ts
 	node scripts/chart-readme.ts
+	node scripts/tested-with.ts
 
 clean: ## remove what was built and downloaded
 	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules site/node_modules coverage

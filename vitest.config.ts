@@ -17,6 +17,7 @@ export default defineConfig({
             "test/multus/**",
             "test/guarded/**",
             "test/release/**",
+            "test/runtimes/**",
             "test/sessions/**",
             "test/site/**",
             "test/systemd/**",
@@ -52,6 +53,22 @@ export default defineConfig({
           include: ["test/sessions/**/*.test.ts"],
           maxWorkers: 1,
           testTimeout: 900_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make runtime-test` alone, on every containerd of the lab's table.
+          name: "runtimes",
+          sequence: { groupOrder: 2 },
+          include: [
+            "test/runtimes/**/*.test.ts",
+            "test/lab/faults.test.ts",
+            "test/e2e/{diagnosis-*,heal-blocked}.test.ts",
+          ],
+          maxWorkers: 2,
+          testTimeout: 600_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
         },

@@ -3,7 +3,7 @@
  * Arguments: number of cuts, seed, helpers and runtimes (comma-separated). Exits 1 if a limit is exceeded.
  */
 import { resolve } from "node:path";
-import type { RuntimeVersion } from "../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../lab/runtimes.ts";
 import { benchPowerCuts, type Helper } from "./power-cuts.ts";
 import { isMissed, render } from "./result.ts";
 

@@ -4,7 +4,7 @@ import { seeded } from "../lab/chaos/random.ts";
 import { whyNoLoopDisk } from "../lab/loop-disk.ts";
 import { type LabNode, startNode } from "../lab/node.ts";
 import { until } from "../lab/poll.ts";
-import type { RuntimeVersion } from "../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../lab/runtimes.ts";
 import { service } from "../lab/service.ts";
 import type { Result } from "./result.ts";
 

@@ -5,6 +5,7 @@ import { unpackDebianPackages } from "./debian-packages.ts";
 import { PAUSE_COMMAND, PAUSE_IMAGE } from "./pause-image.ts";
 import { RUNC_WRAPPER, tolerantRunc } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
+import { CRIO } from "./runtimes.ts";
 import { goBuild, type Tools, type Unavailable } from "./tools.ts";
 
 /** CRI-O and its helpers. Built or unpacked into the lab's cache; nothing is installed on the machine. */
@@ -16,8 +17,6 @@ export interface Crio {
   readonly conmon: string;
 }
 
-const VERSION = "1.36.3";
-const MODULE = "github.com/cri-o/cri-o";
 /** Without the C libraries: a node needs no signatures, no btrfs and no device mapper. */
 const TAGS = [
   "containers_image_openpgp",
@@ -27,7 +26,7 @@ const TAGS = [
 ];
 
 export async function ensureCrio(): Promise<Crio | Unavailable> {
-  const built = await goBuild("crio", MODULE, `v${VERSION}`, ["cmd/crio", "test/copyimg"], {
+  const built = await goBuild("crio", CRIO.module, `v${CRIO.release}`, ["cmd/crio", "test/copyimg"], {
     tags: TAGS,
     also: async ({ moduleDir, dir }) => {
       // The one part of CRI-O in C: it pins a pod's namespaces.
@@ -38,7 +37,7 @@ export async function ensureCrio(): Promise<Crio | Unavailable> {
   if (typeof built !== "string") return built;
   try {
     const debian = await cached("conmon", (dir) => unpackDebianPackages(["conmon"], dir));
-    return { available: true, version: VERSION, binDir: built, conmon: join(debian, "usr/bin/conmon") };
+    return { available: true, version: CRIO.release, binDir: built, conmon: join(debian, "usr/bin/conmon") };
   } catch (error) {
     return { available: false, reason: `conmon could not be unpacked: ${(error as Error).message}` };
   }

@@ -8,8 +8,8 @@ import { multusOrThrow, setDelegate } from "./multus.ts";
 import type { LabNode } from "./node.ts";
 import { createCgroupScript, joinCgroupScript, limitCpu } from "./node-cgroup.ts";
 import { until } from "./poll.ts";
+import type { MultusVersion } from "./runtimes.ts";
 import { API_PORT, STUB_CA, startStubApi } from "./stub-api.ts";
-import type { MultusVersion } from "./tools.ts";
 
 /**
  * Thick multus as in its upstream manifest: the daemon in its own mount namespace and cgroup, with the host under

@@ -3,8 +3,9 @@ import { bridgeNetwork, CNI_BIN_DIR, CNI_CONF_FILE, type CniConflist } from "./c
 import { waitForNetwork } from "./cni-network.ts";
 import { DELEGATE, DELEGATE_SOCKET, installDelegate, startDelegateDaemon } from "./delegate-daemon.ts";
 import type { LabNode } from "./node.ts";
+import type { MultusVersion } from "./runtimes.ts";
 import { STUB_KUBECONFIG, startStubApi } from "./stub-api.ts";
-import { ensureMultus, type Multus, type MultusVersion } from "./tools.ts";
+import { ensureMultus, type Multus } from "./tools.ts";
 
 export const MULTUS_CACHE_DIR = "/var/lib/cni/multus";
 export const MULTUS_CONF_FILE = "/etc/cni/net.d/00-multus.conf";

@@ -21,14 +21,14 @@ import { type ExecOptions, execInNode } from "./node-exec.ts";
 import { clearAtExit, forgetAtExit } from "./node-exit.ts";
 import { nodePower } from "./node-power.ts";
 import { nodeRuntime } from "./node-runtime.ts";
-import type { RuntimeVersion } from "./runtime-config.ts";
 import { runtimeSetup } from "./runtime-setup.ts";
+import type { RuntimeVersion } from "./runtimes.ts";
 import { ensureTools } from "./tools.ts";
 import type { CommandWatch } from "./verdict-watch.ts";
 
 export interface NodeOptions {
   /**
-   * Defaults to Debian's containerd 1.6. Call ensureContainerd2() or ensureCrio() first to check whether another is
+   * Defaults to Debian's containerd 1.6. Call ensureContainerd() or ensureCrio() first to check whether another is
    * available.
    */
   readonly runtime?: RuntimeVersion;

@@ -1,21 +1,12 @@
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { PAUSE_IMAGE } from "./pause-image.ts";
 import { RUNC_WRAPPER, tolerantRunc } from "./runc.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
-import { ensureContainerd2, type Tools } from "./tools.ts";
+import { type ContainerdVersion, containerdRelease } from "./runtimes.ts";
+import { ensureContainerd, type Tools } from "./tools.ts";
 
-export type ContainerdVersion = "1.6" | "2.1" | "2.3" | "2.4";
-export type RuntimeVersion = ContainerdVersion | "crio";
-
-const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4", "2.4": "2.4.2" } as const;
-
-/** The part of the configuration that has the runtimes. */
-const CRI_PLUGIN: Readonly<Record<ContainerdVersion, string>> = {
-  "1.6": "io.containerd.grpc.v1.cri",
-  "2.1": "io.containerd.cri.v1.runtime",
-  "2.3": "io.containerd.cri.v1.runtime",
-  "2.4": "io.containerd.cri.v1.runtime",
-};
+/** The part of the configuration that has the runtimes, by the version of its format. */
+const CRI_PLUGIN = { 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime" } as const;
 
 export const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
 export const CONTAINERD_LOG = "/var/log/containerd.log";
@@ -28,13 +19,15 @@ export async function containerdSetup(
   tools: Tools,
   { snapshotter, cgroup, extraConfig = "" }: RuntimeOptions,
 ): Promise<RuntimeSetup> {
-  const plain = version === "1.6" ? version2Config(snapshotter) : version3Config(snapshotter);
-  const runcOptions = `[plugins."${CRI_PLUGIN[version]}".containerd.runtimes.runc.options]\n  BinaryName = "${RUNC_WRAPPER}"\n`;
+  const installed = await ensureContainerd(version);
+  if (!installed.available) throw new Error(`no node with containerd ${version}: ${installed.reason}`);
+  const { config: format } = containerdRelease(version);
+  const plain = format === 2 ? version2Config(snapshotter) : version3Config(snapshotter);
+  const runcOptions = `[plugins."${CRI_PLUGIN[format]}".containerd.runtimes.runc.options]\n  BinaryName = "${RUNC_WRAPPER}"\n`;
   const config = cgroup === "v2" ? plain + runcOptions : plain;
-  const debianDirs = [join(tools.root, "usr/bin"), join(tools.root, "usr/sbin")];
   return {
     name: "containerd",
-    binDirs: version === "1.6" ? debianDirs : [await containerd2Dir(version), ...debianDirs],
+    binDirs: [...new Set([installed.binDir, dirname(tools.containerd), dirname(tools.runc)])],
     command: ["containerd", "--config", CONTAINERD_CONFIG],
     socket: CONTAINERD_SOCKET,
     log: CONTAINERD_LOG,
@@ -46,19 +39,13 @@ export async function containerdSetup(
   };
 }
 
-async function containerd2Dir(version: keyof typeof RELEASES): Promise<string> {
-  const containerd2 = await ensureContainerd2(RELEASES[version]);
-  if (!containerd2.available) throw new Error(`no node with containerd ${version}: ${containerd2.reason}`);
-  return containerd2.binDir;
-}
-
 function disabled(more: readonly string[]): string {
   const ids = [...SNAPSHOTTERS_NOT_NEEDED.map((name) => `io.containerd.snapshotter.v1.${name}`), ...more];
   return `disabled_plugins = ${JSON.stringify(ids)}`;
 }
 
 /**
- * containerd 1.6. restrict_oom_score_adj: where CAP_SYS_RESOURCE is missing, runc may not lower the score and dies with
+ * containerd 1.x. restrict_oom_score_adj: where CAP_SYS_RESOURCE is missing, runc may not lower the score and dies with
  * "can't get final child's PID from pipe: EOF".
  */
 function version2Config(snapshotter: string): string {

@@ -1,6 +1,7 @@
 import type { CgroupVersion } from "./cgroup.ts";
 import { crioSetup } from "./crio.ts";
-import { containerdSetup, type RuntimeVersion } from "./runtime-config.ts";
+import { containerdSetup } from "./runtime-config.ts";
+import type { RuntimeVersion } from "./runtimes.ts";
 import type { Tools } from "./tools.ts";
 
 /** One container runtime as a node runs it. */

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { cached } from "./cache.ts";
 import { type CommandOptions, runOrThrow } from "./command.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
+import { type ContainerdVersion, containerdRelease, type MultusVersion } from "./runtimes.ts";
 
 /** The programs of a node. Unpacked into the lab's cache; nothing is installed on the machine. */
 export interface Tools {
@@ -21,9 +22,8 @@ export interface Unavailable {
   readonly reason: string;
 }
 
-export interface Containerd2 {
+export interface Containerd {
   readonly available: true;
-  readonly version: string;
   readonly binDir: string;
 }
 
@@ -36,11 +36,6 @@ export interface Multus {
   readonly daemon: string;
   readonly shim: string;
 }
-
-export type Containerd2Release = "2.1.6" | "2.3.4" | "2.4.2";
-
-/** 4.2.3 as the first reporter runs it; 4.3.0 is the newest release that still has the delete deadlock (class B3/B4). */
-export type MultusVersion = "4.2.3" | "4.3.0";
 
 const PACKAGES = ["containerd", "runc", "containernetworking-plugins", "busybox-static"];
 const BUILD_MS = 900_000;
@@ -68,13 +63,15 @@ export async function ensureTools(): Promise<Tools> {
   };
 }
 
-/** containerd 2.x, which Debian 12 does not have: built if the machine has Go. */
-export async function ensureContainerd2(release: Containerd2Release = "2.3.4"): Promise<Containerd2 | Unavailable> {
-  const commands = ["containerd", "containerd-shim-runc-v2", "ctr"];
-  const version = `v${release}`;
-  const packages = commands.map((command) => `cmd/${command}`);
-  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", version, packages);
-  return typeof built === "string" ? { available: true, version, binDir: built } : built;
+/** Debian's containerd, or another one, which is built if the machine has Go. */
+export async function ensureContainerd(version: ContainerdVersion = "2.3"): Promise<Containerd | Unavailable> {
+  const notHere = whyNoRealNode();
+  if (notHere !== undefined) return { available: false, reason: notHere };
+  const { release, module } = containerdRelease(version);
+  if (module === undefined) return { available: true, binDir: dirname((await ensureTools()).containerd) };
+  const packages = ["containerd", "containerd-shim-runc-v2", "ctr"].map((command) => `cmd/${command}`);
+  const built = await goBuild("containerd", module, `v${release}`, packages);
+  return typeof built === "string" ? { available: true, binDir: built } : built;
 }
 
 export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Multus | Unavailable> {

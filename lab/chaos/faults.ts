@@ -12,6 +12,7 @@ import { emptyResultCache, halfWrittenResultCache } from "../faults/result-cache
 import { logCreateTimeout } from "../kubelet-log.ts";
 import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";
+import { containerdRelease } from "../runtimes.ts";
 import { hostileEntry } from "./hostile-entry.ts";
 import type { Random } from "./random.ts";
 
@@ -53,7 +54,7 @@ const ANYWHERE: readonly Injector[] = [
     const left = await failedRollback(node, { name });
     return { did: left?.did ?? `made ADD and roll-back of ${name} fail`, repair: () => liftOrder(node, "DEL", name) };
   },
-  ({ node }) => (node.runtime !== "1.6" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
+  ({ node }) => (containerdRelease(node.runtime).leases ? leakedContainerdLease(node) : Promise.resolve(undefined)),
   ({ node, random }) => hostileEntry(node, random.pick(["symlink", "fifo", "directory", "sparse"])),
   // A running pod with a broken cache fails later; now it must not be touched.
   ({ node, random, ready }) => emptyResultCache(node, random.pick(ready)),

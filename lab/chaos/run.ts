@@ -1,5 +1,5 @@
 import { type LabNode, startNode } from "../node.ts";
-import type { RuntimeVersion } from "../runtime-config.ts";
+import type { RuntimeVersion } from "../runtimes.ts";
 import { watchVerdicts } from "../verdict-watch.ts";
 import { seeded } from "./random.ts";
 import { type Arena, chaosRound, type RoundResult } from "./round.ts";

@@ -1,6 +1,6 @@
 import { bridgeNetwork, type CniConflist } from "../cni-config.ts";
 import { type LabNode, type NodeOptions, startNode } from "../node.ts";
-import type { RuntimeVersion } from "../runtime-config.ts";
+import type { RuntimeVersion } from "../runtimes.ts";
 import type { Service } from "../service.ts";
 import type { Tools } from "../tools.ts";
 import type { ControlPlane } from "./control-plane.ts";

@@ -2,7 +2,7 @@ import { defaultCgroup } from "../cgroup.ts";
 import type { NodeOptions } from "../node.ts";
 import type { ExecOptions } from "../node-exec.ts";
 import { until } from "../poll.ts";
-import type { RuntimeVersion } from "../runtime-config.ts";
+import type { KubernetesVersion, RuntimeVersion } from "../runtimes.ts";
 import { ensureTools } from "../tools.ts";
 import type { CommandWatch } from "../verdict-watch.ts";
 import type { ApiReader } from "./api-reader.ts";
@@ -19,6 +19,8 @@ export interface ClusterOptions {
   /** One by default. */
   readonly nodes?: number;
   readonly kubelet?: KubeletSettings;
+  /** Of the kubelets; the control plane's by default. */
+  readonly kubeletVersion?: KubernetesVersion;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
   readonly cgroup?: NodeOptions["cgroup"];
@@ -68,6 +70,8 @@ const POLL_MS = 250;
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const programs = await ensureClusterTools();
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
+  const nodePrograms = await ensureClusterTools(options.kubeletVersion);
+  if (!nodePrograms.available) throw new Error(`no kubelet here: ${nodePrograms.reason}`);
   const tools = await ensureTools();
   const { runtime = "1.6", kubelet = {}, disk = "directory", runtimeConfig = "", watch } = options;
   const { addresses = IPV4, cgroup = defaultCgroup() } = options;
@@ -77,7 +81,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
   const [plane, ...joined] = await Promise.allSettled([
     starting,
-    ...indexes.map((index) => startClusterNode(index, starting, tools, programs, how)),
+    ...indexes.map((index) => startClusterNode(index, starting, tools, nodePrograms, how)),
   ]);
   const nodes = joined.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 

@@ -7,7 +7,7 @@ import {
   untilMultusAnswers,
   useThickMultus,
 } from "../multus-thick.ts";
-import type { MultusVersion } from "../tools.ts";
+import type { MultusVersion } from "../runtimes.ts";
 import type { Cluster } from "./cluster.ts";
 import { kubeconfig } from "./kubeconfig.ts";
 import { API_SERVER_PORT, CONTROL_PLANE_IP } from "./network.ts";

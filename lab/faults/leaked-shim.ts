@@ -1,4 +1,4 @@
-import { containerdCall, idMessage } from "../containerd-raw.ts";
+import { deleteRecord } from "../containerd-raw.ts";
 import type { LabNode } from "../node.ts";
 import { processesOf } from "../node-processes.ts";
 import { type PodSpec, runPod } from "../pods.ts";
@@ -10,12 +10,7 @@ import type { Injected } from "./injected.ts";
  */
 export async function leakedShim(node: LabNode, spec: PodSpec = { name: "leaked-shim" }): Promise<Injected> {
   const pod = await runPod(node, { ...spec, hostNetwork: true });
-  const request = idMessage(pod.sandboxId);
-  await containerdCall(node, "containers.v1.Containers/Delete", request);
-  if (node.runtime !== "1.6") {
-    await containerdCall(node, "sandbox.v1.Store/Delete", request);
-    await containerdCall(node, "leases.v1.Leases/Delete", request);
-  }
+  await deleteRecord(node, pod);
   await node.killRuntime();
   await node.startRuntime();
   const shim = processesOf(node).find(({ command }) => command.includes("-id") && command.includes(pod.sandboxId));

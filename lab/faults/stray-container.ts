@@ -1,4 +1,4 @@
-import { containerdCall, idMessage } from "../containerd-raw.ts";
+import { deleteRecord } from "../containerd-raw.ts";
 import type { LabNode } from "../node.ts";
 import { type PodSpec, runPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
@@ -16,12 +16,7 @@ export async function strayContainer(
   if (containerId === undefined) throw new Error("the pod needs a container");
   await node.powerCut();
   await node.powerOn();
-  const request = idMessage(pod.sandboxId);
-  await containerdCall(node, "containers.v1.Containers/Delete", request);
-  if (node.runtime !== "1.6") {
-    await containerdCall(node, "sandbox.v1.Store/Delete", request);
-    await containerdCall(node, "leases.v1.Leases/Delete", request);
-  }
+  await deleteRecord(node, pod);
   await node.killRuntime();
   await node.startRuntime();
   const did = `took away the record of the sandbox ${pod.sandboxId} of container ${containerId}`;

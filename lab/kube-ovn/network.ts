@@ -8,7 +8,7 @@ import { useMultus } from "../multus.ts";
 import type { LabNode } from "../node.ts";
 import { createCgroupScript, joinCgroupScript, limitCpu } from "../node-cgroup.ts";
 import { until } from "../poll.ts";
-import type { MultusVersion } from "../tools.ts";
+import type { MultusVersion } from "../runtimes.ts";
 import { KUBE_OVN_NETWORK, type Load } from "./load.ts";
 
 /** kube-ovn's own CNI plugin, built from its source; only its daemon is the lab's. */

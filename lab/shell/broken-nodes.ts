@@ -15,7 +15,7 @@ import { useMultus } from "../multus.ts";
 import { useThickMultus } from "../multus-thick.ts";
 import type { LabNode } from "../node.ts";
 import { type LabPod, runPod, runPods } from "../pods.ts";
-import type { RuntimeVersion } from "../runtime-config.ts";
+import { CONTAINERD_VERSIONS, type RuntimeVersion } from "../runtimes.ts";
 import { startStubApi } from "../stub-api.ts";
 
 /** One way to break a node, for training and bug reports. */
@@ -31,7 +31,6 @@ export interface BrokenNode {
   readonly next: readonly string[];
 }
 
-const CONTAINERD: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 const CALL = { timeoutMs: 60_000 };
 const KUBELET_WAITS_MS = 240_000;
 const AT_ONCE = "--no-kube --min-age 0s";
@@ -44,7 +43,7 @@ const NEXT_IN_FLIGHT = [`${SCAN} ${NO_GRACE}`, `${HEAL} ${NO_GRACE}`, "unghost h
 export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   "power-cut": {
     what: "The power was cut under running pods: their sandboxes are dead and keep their names",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       await running(node, count);
       await reboot(node);
@@ -54,7 +53,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "torn-caches": {
     what: "A power cut that also emptied half of the CNI result files: containerd 1.6 cannot stop those sandboxes",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       const pods = await running(node, count);
       await node.powerCut();
@@ -67,7 +66,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "multus-deadlock": {
     what: "A power cut under pods on thin multus 4.3.0, which drops fields of its delegates on DEL: no sandbox can be stopped",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       await useMultus(node);
       const pods: LabPod[] = [];
@@ -86,7 +85,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "hung-creations": {
     what: "The daemon of a thick multus delegate hangs: every ADD waits for it, and no new pod starts",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       await useThickMultus(node);
       await hangDelegateDaemon(node);
@@ -105,7 +104,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "failing-del": {
     what: "The network plugin fails every DEL of some pods: they cannot be stopped",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       const pods = await running(node, count);
       const did: string[] = [];
@@ -137,7 +136,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "clock-step": {
     what: "The clock stood near 1970 when pods were restarted: kubelet goes by creation times and asks for an attempt that is taken",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       const restarted: LabPod[] = [];
       for (let index = 0; index < count; index += 1) {
@@ -175,7 +174,7 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "missing-network": {
     what: "No network is configured: no pod starts, and on containerd none can be stopped",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       await running(node, count);
       return [(await missingNetwork(node)).did];
@@ -184,13 +183,13 @@ export const BROKEN_NODES: Readonly<Record<string, BrokenNode>> = {
   },
   "stray-container": {
     what: "A crash lost the record of a sandbox and left that of its container: old kubelets end because of it",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node) => [(await strayContainer(node)).did],
     next: [...NEXT, "unghost explain kubelet-blocked-by-orphan-container"],
   },
   leftovers: {
     what: "Cache files and network namespaces of sandboxes that do not exist any more",
-    runtimes: CONTAINERD,
+    runtimes: CONTAINERD_VERSIONS,
     inject: async (node, count) => {
       const files = Array.from({ length: count }, () => orphanedCache(node));
       return [...(await Promise.all(files)), await leakedNetns(node)].map(({ did }) => did);

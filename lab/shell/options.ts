@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import type { RuntimeVersion } from "../runtime-config.ts";
+import { CONTAINERD_VERSIONS, type RuntimeVersion } from "../runtimes.ts";
 import { BROKEN_NODES, type BrokenNode } from "./broken-nodes.ts";
 
 export interface ShellOptions {
@@ -10,7 +10,7 @@ export interface ShellOptions {
   readonly run?: string;
 }
 
-const RUNTIMES: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3", "crio"];
+const RUNTIMES: readonly RuntimeVersion[] = [...CONTAINERD_VERSIONS, "crio"];
 const DEFAULTS = { pods: "4", runtime: "1.6" } as const;
 const MAX_PODS = 100;
 

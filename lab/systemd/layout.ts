@@ -1,6 +1,7 @@
 import { stringify } from "yaml";
 import { KUBELET_CONFIGURATION, kernelSettingsScript } from "../cluster/kubelet.ts";
-import { CONTAINERD_CONFIG, CONTAINERD_SOCKET, type ContainerdVersion } from "../runtime-config.ts";
+import { CONTAINERD_CONFIG, CONTAINERD_SOCKET } from "../runtime-config.ts";
+import type { ContainerdVersion } from "../runtimes.ts";
 
 /** The units that start containerd and kubelet, and their paths. */
 export interface Layout {

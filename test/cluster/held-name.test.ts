@@ -4,7 +4,7 @@ import { containersOf, isReady, names, podObjects } from "../../lab/cluster/obje
 import { orderAtGate } from "../../lab/cni-gate.ts";
 import { HANG_ONCE, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { cluster, HANG_GUARD_MS, namedIn, scanOn, WAIT_MS } from "./lab-cluster.ts";
 

@@ -7,7 +7,7 @@ import { containersOf, isReady, names, podObjects } from "../../lab/cluster/obje
 import { restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
 import { addsUnderWay, hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 

@@ -5,7 +5,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "../../lab/clust
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import type { CommandResult } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";

@@ -6,7 +6,7 @@ import { containersOf, isReady, names, podObjects } from "../../lab/cluster/obje
 import { addsUnderWay } from "../../lab/faults/thick-multus.ts";
 import { processesOf } from "../../lab/node-processes.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";

@@ -2,7 +2,7 @@ import { globSync, readFileSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { healthyScan } from "../support/healthy-scan.ts";
 import { cluster, HANG_GUARD_MS, namedIn, scanOn, stopFails, unghostOn } from "./lab-cluster.ts";

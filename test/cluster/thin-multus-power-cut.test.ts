@@ -4,7 +4,7 @@ import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThinMultusIn } from "../../lab/cluster/multus.ts";
 import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { cluster, HANG_GUARD_MS, scanOn, stopFails, storyRuntimes, unghostOn, WAIT_MS } from "./lab-cluster.ts";
 

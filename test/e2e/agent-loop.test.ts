@@ -6,6 +6,7 @@ import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, runPod, runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { expectAlive, expectGone, isQuarantined, listedIds } from "./healed-node.ts";
 import { BY_TRIGGERS_ALONE, healedBy, type RunningAgent, startAgent } from "./running-agent.ts";
@@ -79,7 +80,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
       await node.cri.stopPodSandbox(pod.sandboxId, CALL);
     }
 
-    expect(stop).toBe(runtime === "1.6" ? "failed" : "stopped");
+    expect(stop).toBe(containerdRelease(runtime).corruptResultBlocks ? "failed" : "stopped");
     await expectAlive(node, beside);
     expect(await agent.stop()).toBe(0);
   });

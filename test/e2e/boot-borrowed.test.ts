@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
-import { ensureContainerd2, ensureTools } from "../../lab/tools.ts";
+import { ensureContainerd, ensureTools } from "../../lab/tools.ts";
 import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { UNGHOST } from "./unghost.ts";
 
 const PODS = 5;
 const CONFIG = "/etc/containerd/config.toml";
 const UNIT = "/etc/systemd/system/containerd.service";
-const newest = NO_REAL_NODE === undefined ? await ensureContainerd2() : undefined;
+const newest = NO_REAL_NODE === undefined ? await ensureContainerd() : undefined;
 const missing = newest?.available === true ? "" : " (skipped: no containerd 2.3 here)";
 const newer = newest?.available === true ? join(newest.binDir, "containerd") : "";
 const older = NO_REAL_NODE === undefined ? (await ensureTools()).containerd : "";

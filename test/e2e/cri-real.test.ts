@@ -1,12 +1,12 @@
 import { describe, test } from "vitest";
 import { startNode } from "../../lab/node.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
+import { ensureContainerd, whyNoRealNode } from "../../lab/tools.ts";
 import type { CriBackend, CriManners } from "../runtime/cri-backend.ts";
 import { criContract } from "../runtime/cri-contract.ts";
 
 const noNode = whyNoRealNode();
-const containerd2 = noNode === undefined ? await ensureContainerd2() : { available: false as const, reason: noNode };
+const containerd2 = noNode === undefined ? await ensureContainerd() : { available: false as const, reason: noNode };
 const noContainerd2 = containerd2.available ? undefined : containerd2.reason;
 
 const VERSIONS: readonly {

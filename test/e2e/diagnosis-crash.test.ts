@@ -6,6 +6,7 @@ import { emptyFlannelScratch, useFlannel } from "../../lab/faults/flannel-scratc
 import { interruptedRun } from "../../lab/faults/interrupted-run.ts";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import { finishedPod, runPod } from "../../lab/pods.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { company, expectUntouched, kubeletKnows, named, runKubelet, scan, WITH_KUBELET } from "./scanned-node.ts";
 
@@ -33,7 +34,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
 
     const report = await scan(node);
     // libcni in containerd 2.x ignores an unreadable result: there those two are ordinary dead sandboxes.
-    const corrupt = runtime === "1.6" ? "libcni-result-cache-corrupt" : "dead-after-crash";
+    const corrupt = containerdRelease(runtime).corruptResultBlocks ? "libcni-result-cache-corrupt" : "dead-after-crash";
     expect(named(report)).toEqual(
       [
         `dead-after-crash/${dead.sandboxId}`,
@@ -84,7 +85,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     const ghost = await interruptedRun(node, { name: "web" });
 
     const report = await scan(node);
-    const expected = runtime === "1.6" ? "dead-after-crash" : "zero-createdat-record";
+    const expected =
+      containerdRelease(runtime).interruptedRun === "stays with its time"
+        ? "dead-after-crash"
+        : "zero-createdat-record";
     expect(named(report)).toEqual([`${expected}/${ghost.sandboxId}`]);
     expectUntouched(report, beside);
   });

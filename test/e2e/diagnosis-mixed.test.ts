@@ -9,6 +9,7 @@ import { failedRollback } from "../../lab/faults/refusing-plugin.ts";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, runPod, runPods } from "../../lab/pods.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, expectUntouched, named, scan } from "./scanned-node.ts";
 
@@ -38,9 +39,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
         `hostlocal-empty-ip-file/${(await emptyLease(node)).path}`,
         `cni-cache-files-orphaned/${(await orphanedCache(node)).path}`,
         `netns-and-veth-leak/${(await leakedNetns(node)).path}`,
-        runtime === "1.6"
-          ? `netns-and-veth-leak/${(await leftoverNetnsFile(node)).path}`
-          : `snapshot-lease-leak/${(await leakedContainerdLease(node)).sandboxId}`,
+        containerdRelease(runtime).leases
+          ? `snapshot-lease-leak/${(await leakedContainerdLease(node)).sandboxId}`
+          : `netns-and-veth-leak/${(await leftoverNetnsFile(node)).path}`,
         `sandbox-name-held-by-inflight-run/${(await hungAdd(node, { name: "hung" })).sandboxId}`,
       ];
       const again = kept.slice(0, 4).map(({ ref }) => runPod(node, { ...ref, attempt: 1, containers }));
@@ -59,14 +60,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 
 /** libcni in containerd 2.x ignores an unreadable result. */
 function corruptClass(runtime: LabNode["runtime"]): string {
-  return runtime === "1.6" ? "libcni-result-cache-corrupt" : "dead-after-crash";
+  return containerdRelease(runtime).corruptResultBlocks ? "libcni-result-cache-corrupt" : "dead-after-crash";
 }
 
 /** Two incomplete sandboxes, as each containerd version leaves them. */
 async function halfMade(node: LabNode): Promise<readonly string[]> {
   const names: string[] = [];
   for (const name of ["half-0", "half-1"]) {
-    if (node.runtime === "1.6") {
+    if (containerdRelease(node.runtime).failedRollback === "stays with zero time") {
       names.push(`failed-rollback-unknown-sandbox/${(await failedRollback(node, { name }))?.sandboxId}`);
     } else {
       names.push(`zero-createdat-record/${(await interruptedRun(node, { name })).sandboxId}`);

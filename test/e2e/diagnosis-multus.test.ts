@@ -4,6 +4,7 @@ import { removedMultus } from "../../lab/faults/removed-multus.ts";
 import { rotatedAuthority, writeKubeconfigAgain } from "../../lab/faults/rotated-authority.ts";
 import { useMultus } from "../../lab/multus.ts";
 import { runPod } from "../../lab/pods.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
 import { AT_ONCE, company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
@@ -37,7 +38,7 @@ describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { tim
       for (const { evidence } of report.findings) expect(evidence.map(({ source }) => source)).toContain("logs");
       expectUntouched(report, beside);
     }
-    expect(deadlock === undefined).toBe(runtime === "2.3");
+    expect(deadlock === undefined).toBe(containerdRelease(runtime).stop !== "del-error-blocks");
   });
 
   eachRuntime("reports the class from the log once the pod is gone everywhere", async (runtime) => {

@@ -4,6 +4,7 @@ import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { podRef, runPod, sandboxConfig } from "../../lab/pods.ts";
 import { CONTAINERD_CONFIG } from "../../lab/runtime-config.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { addresses, decisions, guardStatus, installGuard, queued, untilQueueIsEmpty } from "./guarded-node.ts";
@@ -38,7 +39,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(`the CNI guard${why}`, { timeout: HA
 
     const early = await unghostIn(node, ["cni", "uninstall", "--yes"]);
     expect(readFileSync(node.path(CONTAINERD_CONFIG)).toString()).toBe(before.toString());
-    if (runtime === "1.6") {
+    if (containerdRelease(runtime).config === 2) {
       expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining("stays until the runtime is restarted") });
       await runPod(node, { name: "between" });
       await node.restartRuntime();

@@ -5,9 +5,10 @@ import { containerdCall, idMessage } from "../../lab/containerd-raw.ts";
 import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
 import { unknownId } from "../../lab/faults/host-local.ts";
 import { interruptedRun } from "../../lab/faults/interrupted-run.ts";
+import { recordWithoutMetadata } from "../../lab/faults/no-metadata.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
-import { ensureContainerd2 } from "../../lab/tools.ts";
+import { ensureContainerd } from "../../lab/tools.ts";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
 import { readBolt } from "../../src/node/bolt/read-bolt.ts";
 import { readContainerd } from "../../src/node/containerd-facts.ts";
@@ -20,7 +21,7 @@ import { openContainerd } from "../../src/runtime/containerd.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { bytesAsSource } from "../support/bytes-source.ts";
 
-const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : { available: false };
+const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd() : { available: false };
 const ROOT = "/var/lib/containerd";
 const FILE = `${ROOT}/io.containerd.metadata.v1.bolt/meta.db`;
 
@@ -159,7 +160,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
       await interruptedRun(node, { name: "web", uid: "one" });
       const pod = await runPod(node, { name: "web", uid: "one" });
       const half = "f".repeat(64);
-      await storeWithoutMetadata(node, half);
+      await recordWithoutMetadata(node, half);
       await node.stopRuntime();
 
       const file = read(node);
@@ -290,11 +291,4 @@ function facts(node: LabNode) {
 
 function named(given: Parameters<typeof diagnoseOffline>[0]): readonly string[] {
   return diagnoseOffline(given).map(({ id }) => id);
-}
-
-/** What a containerd 2.0 leaves that is killed between its two writes. */
-async function storeWithoutMetadata(node: LabNode, id: string): Promise<void> {
-  const runtimeName = idMessage("io.containerd.runc.v2");
-  const sandbox = Buffer.concat([idMessage(id), Buffer.from([0x12, runtimeName.length]), runtimeName]);
-  await containerdCall(node, "sandbox.v1.Store/Create", Buffer.concat([Buffer.from([0x0a, sandbox.length]), sandbox]));
 }

@@ -8,6 +8,7 @@ import { killMultusDaemon, startMultusDaemon, useThickMultus } from "../../lab/m
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, runPod, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
+import { containerdRelease, type RuntimeVersion } from "../../lab/runtimes.ts";
 import { startStubApi } from "../../lab/stub-api.ts";
 import { PASSED_ON_SECONDS } from "../../src/guard/decide.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
@@ -53,7 +54,7 @@ async function expectFree(node: LabNode, pod: LabPod, network: string): Promise<
   expect(addresses(node, network)).toHaveLength(1);
 }
 
-async function guardedKubeOvn(runtime: "1.6" | "2.3"): Promise<LabNode> {
+async function guardedKubeOvn(runtime: RuntimeVersion): Promise<LabNode> {
   const node = await start({ runtime });
   await useKubeOvn(node);
   await installGuard(node);
@@ -76,7 +77,7 @@ describe.skipIf(why !== "")(`faults made with the guard in place${why}`, () => {
     await emptyResultCache(node, pod);
     await node.powerOn();
 
-    if (runtime === "1.6") {
+    if (containerdRelease(runtime).corruptResultBlocks) {
       // Its libcni reads the file before it calls any plugin: nothing in front of the plugins is asked.
       await expect(node.cri.stopPodSandbox(pod.sandboxId, CALL)).rejects.toThrow("unexpected end of JSON input");
       expect(decisions(node)).toEqual([]);

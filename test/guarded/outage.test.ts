@@ -5,7 +5,7 @@ import { startKubeOvnDaemon, stopKubeOvnDaemon, useKubeOvn } from "../../lab/kub
 import type { LabNode } from "../../lab/node.ts";
 import { podRef, sandboxConfig } from "../../lab/pods.ts";
 import { apiKnows } from "../../lab/stub-api.ts";
-import { ensureContainerd2 } from "../../lab/tools.ts";
+import { ensureContainerd } from "../../lab/tools.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { addresses, guardDelegates, installGuard, queued, untilQueueIsEmpty } from "../e2e/guarded-node.ts";
 import { CALL, start } from "../lab/real-node.ts";
@@ -17,7 +17,7 @@ const ATTEMPTS = 3;
 const RUN_MS = 15_000;
 const EMPTY_MS = 30_000;
 
-for (const release of ["2.1.6", "2.4.2"] as const) await ensureContainerd2(release);
+for (const version of ["2.1", "2.4"] as const) await ensureContainerd(version);
 const kubeOvn = await ensureCniProgram("kube-ovn");
 const why = typeof kubeOvn === "string" ? "" : `: skipped, ${kubeOvn.reason}`;
 

@@ -6,6 +6,7 @@ import { whyNoLoopDisk } from "../../lab/loop-disk.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { podRef, runPod, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
+import { containerdRelease } from "../../lab/runtimes.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { addresses, installGuard, keepLater, queued } from "../e2e/guarded-node.ts";
 import { AT_ONCE, unghostIn } from "../e2e/healed-node.ts";
@@ -50,8 +51,8 @@ function isWhole(node: LabNode, address: string): boolean {
 
 /** Kubelet removes what the runtime still knows; the agent comes later. */
 async function settle(node: LabNode): Promise<void> {
-  // A result of libcni that the cut has emptied stops containerd 1.6 before it calls any plugin (class B1).
-  if (node.runtime === "1.6") await unghostIn(node, ["heal", "--yes", ...AT_ONCE]);
+  // A result of libcni that the cut has emptied stops containerd 1.x before it calls any plugin (class B1).
+  if (containerdRelease(node.runtime).corruptResultBlocks) await unghostIn(node, ["heal", "--yes", ...AT_ONCE]);
   await until("every sandbox is removed", GONE_MS, async () => {
     const left = await node.cri.listPodSandbox({}, CALL);
     for (const { id } of left) await remove(node, id);

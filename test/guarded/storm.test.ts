@@ -16,12 +16,12 @@ import { processesOf } from "../../lab/node-processes.ts";
 import { podRef, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { apiKnows } from "../../lab/stub-api.ts";
-import { ensureContainerd2 } from "../../lab/tools.ts";
+import { ensureContainerd } from "../../lab/tools.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { guardThickDelegates, installGuard } from "../e2e/guarded-node.ts";
 import { CALL, start } from "../lab/real-node.ts";
 
-await ensureContainerd2("2.1.6");
+await ensureContainerd("2.1");
 const kubeOvn = await ensureCniProgram("kube-ovn");
 const why = typeof kubeOvn === "string" ? "" : `: skipped, ${kubeOvn.reason}`;
 

@@ -1,6 +1,7 @@
 import { afterEach, test } from "vitest";
 import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
-import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
+import { type ContainerdVersion, containerdVersion } from "../../lab/runtimes.ts";
+import { ensureContainerd, whyNoRealNode } from "../../lab/tools.ts";
 import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import { UNGHOST } from "../e2e/unghost.ts";
 
@@ -9,7 +10,14 @@ export const NO_REAL_NODE = whyNoRealNode();
 export const HANG_GUARD_MS = 600_000;
 export const CALL = { timeoutMs: 60_000 } as const;
 
-const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : undefined;
+/** The two that differ most; `make e2e RUNTIME=1.7,2.2` runs others. */
+const RUNTIMES = (process.env["UNGHOST_LAB_RUNTIME"] || "1.6,2.3").split(",").map(containerdVersion);
+const whyNot = new Map<ContainerdVersion, string>();
+for (const version of RUNTIMES) {
+  const containerd = await ensureContainerd(version);
+  if (!containerd.available) whyNot.set(version, containerd.reason);
+}
+
 const nodes: LabNode[] = [];
 const players: (() => Promise<void>)[] = [];
 
@@ -41,8 +49,9 @@ export function play(part: (stop: AbortSignal) => Promise<void>): void {
 }
 
 /** One test for each containerd; the title contains the version, and the reason if it is not available. */
-export function eachRuntime(title: string, body: (runtime: "1.6" | "2.3") => Promise<void>): void {
-  test(`${title} (containerd 1.6)`, () => body("1.6"));
-  const missing = containerd2?.available === false ? `: skipped, ${containerd2.reason}` : "";
-  test.skipIf(missing !== "")(`${title} (containerd 2.3${missing})`, () => body("2.3"));
+export function eachRuntime(title: string, body: (runtime: ContainerdVersion) => Promise<void>): void {
+  for (const version of RUNTIMES) {
+    const missing = whyNot.has(version) ? `: skipped, ${whyNot.get(version)}` : "";
+    test.skipIf(missing !== "")(`${title} (containerd ${version}${missing})`, () => body(version));
+  }
 }

@@ -5,7 +5,7 @@ import { startThickMultus, useThickMultus } from "../../lab/multus-thick.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { processesOf } from "../../lab/node-processes.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { expectAlive, heal, healAll, listedIds } from "../e2e/healed-node.ts";
 import { HAS_MULTUS, WHY_NO_MULTUS } from "../e2e/multus-node.ts";
 import { expectAllRunAgain, expectKubeletCanRemove, powerCutUnderThinMultus } from "../e2e/multus-power-cut.ts";

@@ -13,7 +13,7 @@ import { limitMultusCpu, useThickMultus } from "../../lab/multus-thick.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { expectAlive, heal, healAll, listedIds, unghostIn } from "../e2e/healed-node.ts";
 import { HAS_MULTUS, WHY_NO_MULTUS } from "../e2e/multus-node.ts";

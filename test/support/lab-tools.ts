@@ -1,9 +1,9 @@
-import { ensureContainerd2, ensureMultus, ensureTools, findGo, whyNoRealNode } from "../../lab/tools.ts";
+import { ensureContainerd, ensureMultus, ensureTools, findGo, whyNoRealNode } from "../../lab/tools.ts";
 
 /** Downloads and builds happen once and before any test, so that no test's hang guard counts them. */
 export async function setup(): Promise<void> {
   await ensureTools();
-  await ensureContainerd2();
+  await ensureContainerd();
   await ensureMultus();
 }
 

@@ -7,7 +7,7 @@ import { PAUSE_IMAGE } from "../../lab/pause-image.ts";
 import { until } from "../../lab/poll.ts";
 import { containerd2Layout, containerdLayout, k3sLayout, type Layout, MANIFESTS } from "../../lab/systemd/layout.ts";
 import { DOWNLOADED, type SystemdNode, startSystemdNode } from "../../lab/systemd/node.ts";
-import { ensureContainerd2 } from "../../lab/tools.ts";
+import { ensureContainerd } from "../../lab/tools.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { openCri } from "../../src/runtime/cri.ts";
 import { ContainerState } from "../../src/runtime/gen/runtime/v1/cri.ts";
@@ -107,7 +107,7 @@ export async function systemdNode(
 async function layoutOf(kind: (typeof ALL_LAYOUTS)[number], kubelet: string): Promise<Layout> {
   if (kind === "k3s") return k3sLayout(kubelet);
   if (kind === "containerd") return containerdLayout(kubelet);
-  const containerd2 = await ensureContainerd2();
+  const containerd2 = await ensureContainerd();
   if (!containerd2.available) throw new Error(containerd2.reason);
   return containerd2Layout(kubelet, containerd2.binDir);
 }
