@@ -46,10 +46,10 @@ export const CONTAINERDS = {
     release: "1.7.36",
     module: V1,
     config: 2,
-    sandboxStore: true,
+    sandboxStore: false,
     leases: false,
-    failedRollback: "is gone",
-    interruptedRun: "stays with zero time",
+    failedRollback: "stays with zero time",
+    interruptedRun: "stays with its time",
   },
   "2.0": { ...SINCE_2_0, release: "2.0.14", leases: false },
   // Not the newest of its line: the last that calls no DEL without a recorded result.

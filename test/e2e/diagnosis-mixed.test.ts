@@ -39,7 +39,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
         `hostlocal-empty-ip-file/${(await emptyLease(node)).path}`,
         `cni-cache-files-orphaned/${(await orphanedCache(node)).path}`,
         `netns-and-veth-leak/${(await leakedNetns(node)).path}`,
-        containerdRelease(runtime).leases
+        containerdRelease(runtime).sandboxStore
           ? `snapshot-lease-leak/${(await leakedContainerdLease(node)).sandboxId}`
           : `netns-and-veth-leak/${(await leftoverNetnsFile(node)).path}`,
         `sandbox-name-held-by-inflight-run/${(await hungAdd(node, { name: "hung" })).sandboxId}`,
