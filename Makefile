@@ -152,6 +152,10 @@ bench: setup build ## speed and memory, side by side with crictl where it can be
 power-cuts: setup build ## torn files and lost pods over true power cuts, with and without unghost; CUTS=n SEED=n
 	node bench/power-cuts-run.ts $(or $(CUTS),30) $(or $(SEED),1)
 
+.PHONY: dead-node
+dead-node: setup build ## scan, heal and agent beside 2,000 dead sandboxes on a real node, beside crictl; COUNT=n RUNTIME=2.3
+	node bench/dead-node.ts $(or $(COUNT),2000) $(or $(RUNTIME),2.3)
+
 .PHONY: crash-points
 crash-points: setup build ## a power cut after every single write of a heal, an undo and a boot, on ext4, xfs and btrfs; PODS=n EVERY=n
 	node bench/crash-points.ts $(or $(PODS),24) $(or $(EVERY),1)

@@ -101,7 +101,7 @@ function scanCommand(unghost: string): readonly string[] {
   return [unghost, "scan", "--no-kube", ...ENDPOINT];
 }
 
-async function measuredIn(node: LabNode, rounds: number, commands: Commands): Promise<Summaries> {
+export async function measuredIn(node: LabNode, rounds: number, commands: Commands): Promise<Summaries> {
   const inside = resolve(import.meta.dirname, "inside.ts");
   return JSON.parse(
     await node.check([process.execPath, inside, String(rounds), JSON.stringify(commands)]),
