@@ -12,6 +12,8 @@ const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
 /** A node that boots takes as long as thirty checks. */
 const BOOT_EVERY = 25;
 
+const PROGRESS_EVERY = 100;
+
 const why = whyNoRecordedDisk();
 if (why !== undefined) {
   process.stderr.write(`crash-points cannot run on this machine: ${why}\n`);
@@ -19,7 +21,11 @@ if (why !== undefined) {
 }
 let total = 0;
 for (const fileSystem of fileSystems.split(",") as RecordedFileSystem[]) {
-  const options = { unghost, fileSystem, pods: Number(pods), every: Number(every), bootEvery: BOOT_EVERY };
+  const onChecked = (checked: number, failures: number) => {
+    if (checked % PROGRESS_EVERY === 0)
+      process.stderr.write(`${fileSystem}: ${checked} so far, ${failures} failures\n`);
+  };
+  const options = { unghost, fileSystem, pods: Number(pods), every: Number(every), bootEvery: BOOT_EVERY, onChecked };
   const { points, checked, undone, booted, failures } = await crashPoints(options);
   total += checked;
   process.stdout.write(

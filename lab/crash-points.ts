@@ -29,6 +29,8 @@ export interface CrashPointsOptions {
   readonly every: number;
   /** After every nth checked point a node boots from the disk, and is healed. */
   readonly bootEvery: number;
+  /** After each checked point: a run on a busy machine takes an hour. */
+  readonly onChecked?: (checked: number, failures: number) => void;
 }
 
 /** A file that unghost moves, or copies before it goes. Positions are those of the log of writes. */
@@ -112,7 +114,7 @@ async function tear(node: LabNode, pod: LabPod, index: number): Promise<readonly
 }
 
 async function checkEach(node: LabNode, work: Work, options: CrashPointsOptions): Promise<CrashPoints> {
-  const { fileSystem, every } = options;
+  const { fileSystem, every, onChecked } = options;
   const { ranges } = work;
   const end = Math.max(...ranges.map(({ to }) => to));
   const image = imageOf(node.dir);
@@ -139,6 +141,7 @@ async function checkEach(node: LabNode, work: Work, options: CrashPointsOptions)
         wrong.push(...(await nextBoot(copy, there, options)));
       }
       failures.push(...wrong.map((one) => `${fileSystem}, write ${points}: ${one}`));
+      onChecked?.(checked, failures.length);
     }
   } finally {
     writes.close();

@@ -24,7 +24,8 @@ export interface LoopDisk {
 
 /** Sparse: only what is written takes space. */
 const IMAGE_BYTES = 2 * 1024 ** 3;
-const COMMAND_MS = 60_000;
+/** Only a hang guard: mounting waits for every other writer of a busy machine. */
+const COMMAND_MS = 600_000;
 
 /**
  * XFS_IOC_GOINGDOWN with NOLOGFLUSH, which ext4 has under the same number. File systems are tested against power cuts
