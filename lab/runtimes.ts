@@ -16,7 +16,7 @@ interface ContainerdRow {
   /** Whether each sandbox holds a lease. */
   readonly leases: boolean;
   /** A sandbox whose ADD failed, and so did the DEL of the rollback. */
-  readonly failedRollback: "stays with zero time" | "is gone";
+  readonly failedRollback: "stays with zero time" | "stays with its time" | "is gone";
   /** A sandbox whose ADD was under way when containerd was killed. */
   readonly interruptedRun: "stays with its time" | "stays with zero time";
 }
@@ -48,7 +48,7 @@ export const CONTAINERDS = {
     config: 2,
     sandboxStore: false,
     leases: false,
-    failedRollback: "stays with zero time",
+    failedRollback: "stays with its time",
     interruptedRun: "stays with its time",
   },
   "2.0": { ...SINCE_2_0, release: "2.0.14", leases: false },
