@@ -19,8 +19,8 @@ export interface ClusterOptions {
   /** One by default. */
   readonly nodes?: number;
   readonly kubelet?: KubeletSettings;
-  /** Of the kubelets; the control plane's by default. */
-  readonly kubeletVersion?: KubernetesVersion;
+  /** Of control plane and kubelets; the first of the lab's table by default. */
+  readonly kubernetes?: KubernetesVersion;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
   readonly cgroup?: NodeOptions["cgroup"];
@@ -68,10 +68,8 @@ const WAIT_MS = 300_000;
 const POLL_MS = 250;
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const programs = await ensureClusterTools();
+  const programs = await ensureClusterTools(options.kubernetes);
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
-  const nodePrograms = await ensureClusterTools(options.kubeletVersion);
-  if (!nodePrograms.available) throw new Error(`no kubelet here: ${nodePrograms.reason}`);
   const tools = await ensureTools();
   const { runtime = "1.6", kubelet = {}, disk = "directory", runtimeConfig = "", watch } = options;
   const { addresses = IPV4, cgroup = defaultCgroup() } = options;
@@ -81,7 +79,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
   const [plane, ...joined] = await Promise.allSettled([
     starting,
-    ...indexes.map((index) => startClusterNode(index, starting, tools, nodePrograms, how)),
+    ...indexes.map((index) => startClusterNode(index, starting, tools, programs, how)),
   ]);
   const nodes = joined.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 

@@ -42,6 +42,11 @@ export function isReady(pod: PodObject): boolean {
   return pod.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
+/** In a new container. */
+export function runsAgain(pod: PodObject): boolean {
+  return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
+}
+
 /** Container ids by pod, to check that pods were not restarted. */
 export function containersOf(pods: readonly PodObject[], wanted: readonly string[]): readonly string[] {
   return pods

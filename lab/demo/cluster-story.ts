@@ -1,7 +1,7 @@
 import { globSync, truncateSync } from "node:fs";
 import { admitAgents, agentOn } from "../cluster/agent.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { isReady, names, type PodObject, podObjects } from "../cluster/objects.ts";
+import { isReady, names, podObjects, runsAgain } from "../cluster/objects.ts";
 import { until } from "../poll.ts";
 import type { Narrator } from "./narrator.ts";
 
@@ -66,10 +66,6 @@ async function agentHeals(cluster: Cluster, tell: Narrator): Promise<void> {
   await shown(cluster, tell, "get", "events", "--field-selector=source=unghost", columns);
   const condition = '-o=jsonpath={.status.conditions[?(@.type=="GhostSandboxes")].message}';
   await shown(cluster, tell, "get", "node", node.name, condition);
-}
-
-function runsAgain(pod: PodObject): boolean {
-  return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
 }
 
 /** Kubelet has tried more than once for each torn pod. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
-import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import { isReady, names, podObjects, runsAgain } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import { containerdRelease, type RuntimeVersion } from "../../lab/runtimes.ts";
 import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "./lab-cluster.ts";
@@ -53,10 +53,6 @@ function tearCaches({ lab }: ClusterNode): readonly string[] {
     return pod;
   });
   return torn.toSorted();
-}
-
-function runsAgain(pod: PodObject): boolean {
-  return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
 }
 
 /** The agent publishes its events after the heal. */

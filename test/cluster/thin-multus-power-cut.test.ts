@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThinMultusIn } from "../../lab/cluster/multus.ts";
-import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import { isReady, names, podObjects, runsAgain } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtimes.ts";
 import { reportOf } from "../e2e/unghost.ts";
@@ -77,8 +77,4 @@ async function healUntilAllRun(story: Cluster): Promise<void> {
     },
     1000,
   );
-}
-
-function runsAgain(pod: PodObject): boolean {
-  return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
 }
