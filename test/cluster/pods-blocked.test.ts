@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
-import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
 import { until } from "../../lab/poll.ts";
+import { KUBERNETES } from "../../lab/runtimes.ts";
 import { cluster, HANG_GUARD_MS, WAIT_MS } from "./lab-cluster.ts";
 
 const PODS = names("web", 2);
@@ -15,10 +16,10 @@ interface EventList {
   }[];
 }
 
-test(
-  "pods that the plugin refuses: the node's condition, its metric and an event name them, and the condition clears",
-  async () => {
-    const story = await cluster();
+test.each(KUBERNETES)(
+  "pods that the plugin refuses: the node's condition, its metric and an event name them, and the condition clears (Kubernetes %s)",
+  async (kubernetes) => {
+    const story = await cluster({ kubernetes });
     const { node, api } = story;
     const agent = await agentOn(node);
     await agent.start();
@@ -28,6 +29,8 @@ test(
     await story.apply(podObjects(PODS, node.name));
     const { message } = await story.waitForCondition(node, "GhostSandboxes", ({ reason }) => reason === "PodsBlocked");
     for (const pod of PODS) expect(message).toContain(pod);
+    const ofSandbox = kubernetes === "1.36.4" ? undefined : expect.stringContaining("sandbox");
+    expect((await story.pods()).map(sandboxMessage)).toEqual(PODS.map(() => ofSandbox));
     const events = await until("the event is there", WAIT_MS, async () => {
       const { items } = await api.get<EventList>("/api/v1/events?fieldSelector=reason=PodsBlocked");
       return items.length > 0 ? items : undefined;
@@ -42,3 +45,9 @@ test(
   },
   HANG_GUARD_MS,
 );
+
+/** Kubelet has given one since 1.37. */
+function sandboxMessage({ status }: PodObject): string | undefined {
+  const condition = status.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
+  return condition?.status === "False" ? condition.message : undefined;
+}

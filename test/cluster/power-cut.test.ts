@@ -5,18 +5,22 @@ import type { Cluster } from "../../lab/cluster/cluster.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { isReady, names, podObjects, runsAgain } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
-import { containerdRelease, type RuntimeVersion } from "../../lab/runtimes.ts";
+import { containerdRelease, type KubernetesVersion, type RuntimeVersion } from "../../lab/runtimes.ts";
 import { cluster, HANG_GUARD_MS, scanOn, WAIT_MS } from "./lab-cluster.ts";
 
 const PODS = names("web", 20);
 const TORN = 4;
 
-const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];
+const cases: readonly { readonly runtime: RuntimeVersion; readonly kubernetes: KubernetesVersion }[] = [
+  { runtime: "1.6", kubernetes: "1.36.4" },
+  { runtime: "2.3", kubernetes: "1.36.4" },
+  { runtime: "2.4", kubernetes: "1.37.1" },
+];
 
-test.each(runtimes)(
-  "power cut with 20 pods and 4 torn CNI caches: the agent restores every pod and keeps all logs (containerd %s)",
-  async (runtime) => {
-    const story = await cluster({ runtime });
+test.each(cases)(
+  "power cut with 20 pods and 4 torn CNI caches: the agent restores every pod and keeps all logs (containerd $runtime, Kubernetes $kubernetes)",
+  async ({ runtime, kubernetes }) => {
+    const story = await cluster({ runtime, kubernetes });
     const { node } = story;
     await story.apply(podObjects(PODS, node.name));
     await story.waitForPods(PODS.length, isReady);
