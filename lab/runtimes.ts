@@ -81,7 +81,7 @@ export function containerdVersion(text: string): ContainerdVersion {
 
 export const CRIO = { release: "1.36.3", module: "github.com/cri-o/cri-o" } as const;
 
-/** The first is the control plane's, and kubelet's where a test asks for no other. */
+/** Control plane and kubelet; the first where a test asks for no other. */
 export const KUBERNETES = ["1.36.4", "1.37.1"] as const;
 export type KubernetesVersion = (typeof KUBERNETES)[number];
 
