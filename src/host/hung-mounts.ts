@@ -58,8 +58,7 @@ export async function refuseHungMounts(
   dirs: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly HungMount[]> {
-  const mounts = mountsNow();
-  const candidates = [...mounts.filter(isRemote), ...(await onStalledDisks(mounts, signal))];
+  const candidates = await thatMayHang(signal);
   unreliable = candidates;
   if (candidates.length === 0) {
     refuseBelow([]);
@@ -90,6 +89,21 @@ export async function refuseHungMounts(
   return hung;
 }
 
+/** The mount on the way to a directory, if nothing there answers. */
+export async function hungMountOn(dir: string): Promise<HungMount | undefined> {
+  const candidates = await thatMayHang();
+  const point = firstMountOn(dir, new Set(candidates.map((mount) => mount.point)));
+  const onTheWay = candidates.find((mount) => mount.point === point);
+  if (onTheWay === undefined) return undefined;
+  const [answers] = await probeMounts([[onTheWay.point, dir]]);
+  return answers === true ? undefined : onTheWay;
+}
+
+async function thatMayHang(signal?: AbortSignal): Promise<readonly HungMount[]> {
+  const mounts = mountsNow();
+  return [...mounts.filter(isRemote), ...(await onStalledDisks(mounts, signal))];
+}
+
 const NOTED_FOR_MS = 10_000;
 let notedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -114,13 +128,13 @@ const STALL_MS = 500;
 const STALL_POLL_MS = 5;
 
 /** Mounts of disks that have requests and end none of them: a process that reads what is not in memory waits with them. */
-async function onStalledDisks(mounts: readonly Mount[], signal: AbortSignal): Promise<readonly Mount[]> {
+async function onStalledDisks(mounts: readonly Mount[], signal: AbortSignal | undefined): Promise<readonly Mount[]> {
   const onDisk = mounts.filter(
     ({ type, device, point }) => LOCAL.test(type) && !device.startsWith("0:") && !WHOLE.has(point),
   );
   const before = new Map([...new Set(onDisk.map(({ device }) => device))].map((one) => [one, requestsOf(one)]));
   const stalled = new Set([...before].filter(([, { inFlight }]) => inFlight > 0).map(([device]) => device));
-  for (let waited = 0; stalled.size > 0 && waited < STALL_MS && !signal.aborted; waited += STALL_POLL_MS) {
+  for (let waited = 0; stalled.size > 0 && waited < STALL_MS && signal?.aborted !== true; waited += STALL_POLL_MS) {
     await setTimeout(STALL_POLL_MS);
     for (const device of stalled) {
       const now = requestsOf(device);

@@ -119,6 +119,29 @@ describe.skipIf(REASON !== undefined)(
       expect([agent.timedOut, agent.stdout.trim()]).toEqual([false, "exit code 0"]);
     });
 
+    test("below the state directory: every command that uses it ends at once and names it", async () => {
+      const node = await start();
+      await node.check(["mkdir", "-p", "/var/lib/unghost/journal"]);
+      await mountHungFuse(node, "/var/lib/unghost", []);
+
+      for (const args of [
+        ["scan", "--no-kube"],
+        ["heal", "--yes", "--no-kube"],
+        ["undo", "--last"],
+        ["history"],
+        ["quarantine", "ls"],
+        ["doctor"],
+        ["boot", "--after", "--no-kube"],
+        ["agent", "--no-kube"],
+      ]) {
+        const { code, timedOut, stderr } = await node.exec([UNGHOST, ...args], { timeoutMs: 60_000 });
+        expect([args[0], timedOut, code]).toEqual([args[0], false, 64]);
+        expect(stderr).toContain("mounted at /var/lib/unghost (fuse.hung) does not answer");
+      }
+      const elsewhere = await unghostIn(node, ["scan", "--no-kube", "--state-dir", "/run/other"]);
+      expect(elsewhere.stdout).toContain("HEALTHY");
+    });
+
     test("below the directory that kubelet was started with, and nowhere else", async () => {
       const node = await start();
       const asKubelet = `ln -s "$(readlink -f "$(command -v python3)")" /tmp/kubelet

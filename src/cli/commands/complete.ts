@@ -6,7 +6,7 @@ import { printable } from "../../host/text.ts";
 import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/words.ts";
 import { ExitCode, type Io } from "../io.ts";
-import { resolveSettings, stateDirOf } from "../settings/read.ts";
+import { readSettings, stateDirOf } from "../settings/read.ts";
 import { kebab } from "../settings/table.ts";
 import { SHELLS } from "./completion.ts";
 import { COMMAND_NAMES, commandNamed } from "./index.ts";
@@ -90,7 +90,7 @@ function podsByLogDirectories(hostRoot: string): readonly string[] {
 /** Answers a shell's completion script: one word per line, nothing on an error. */
 export async function runComplete(words: readonly string[], io: Io): Promise<ExitCode> {
   try {
-    const settings = await resolveSettings({}, io);
+    const settings = await readSettings({}, io);
     const found = await candidates(words, {
       journal: async () => (await readHistory(stateDirLayout(stateDirOf(settings)).journal)).records,
       pods: () => podsByLogDirectories(settings.hostRoot),

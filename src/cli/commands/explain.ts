@@ -13,7 +13,7 @@ import type { OutputFormat } from "../../report/output.ts";
 import { ExitCode, type Io, print, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
 import { onOff } from "../settings/kinds.ts";
-import { resolveSettings } from "../settings/read.ts";
+import { readSettings } from "../settings/read.ts";
 import { nodeFlags } from "../settings/table.ts";
 import { textChunks } from "../text-input.ts";
 import { anyArguments, defineCommand } from "./index.ts";
@@ -30,7 +30,7 @@ export const explainCommand = defineCommand({
   positional: anyArguments("TEXT", "Error lines, files, a class, or - for standard input"),
   aliases: { o: "output", v: "verbose" },
   run: async ({ journal = false, list = false, ...flags }, io, ...texts) => {
-    const { output, verbose } = await resolveSettings(flags, io);
+    const { output, verbose } = await readSettings(flags, io);
     return await runExplain({ texts, journal, list, output, verbose, colour: wantsColour(io) }, io);
   },
 });

@@ -2,7 +2,7 @@ import { withdraw } from "../../agent/kube/withdraw.ts";
 import { clusterOpener, withApi } from "../../kube/cluster-credentials.ts";
 import { ExitCode, type Io } from "../io.ts";
 import { text } from "../settings/kinds.ts";
-import { resolveSettings } from "../settings/read.ts";
+import { readSettings } from "../settings/read.ts";
 import { type FlagValues, nodeFlags } from "../settings/table.ts";
 import { defineCommand } from "./index.ts";
 
@@ -26,7 +26,7 @@ function ofAdministrator({ env }: Pick<Io, "env">): string | undefined {
 
 /** For uninstalling a chart or a manifest: agents cannot know whether they are stopped permanently. */
 async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
-  const { kubeconfig = ofAdministrator(io), hostRoot } = await resolveSettings(flags, io);
+  const { kubeconfig = ofAdministrator(io), hostRoot } = await readSettings(flags, io);
   const openCluster = clusterOpener({ root: hostRoot, kubeconfig, env: io.env });
   try {
     const done = await withApi(openCluster, WAIT_MS + REQUESTS_MS, (api) =>

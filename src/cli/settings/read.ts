@@ -24,7 +24,14 @@ export interface NodeSettings extends Values<typeof NODE> {
   readonly abandonedGraceMs?: number;
 }
 
-export async function resolveSettings(flags: NodeFlags, { env }: { readonly env: Env }): Promise<NodeSettings> {
+/** Settings of a command that uses the state directory. */
+export async function resolveSettings(flags: NodeFlags, io: { readonly env: Env }): Promise<NodeSettings> {
+  const settings = await readSettings(flags, io);
+  await requireStateDir(settings);
+  return settings;
+}
+
+export async function readSettings(flags: NodeFlags, { env }: { readonly env: Env }): Promise<NodeSettings> {
   const file = await readConfigFile(flags, env);
   if (file !== undefined) {
     const [first, ...more] = [...file.problems, ...(await problemsOfAgent(file))];
@@ -32,6 +39,18 @@ export async function resolveSettings(flags: NodeFlags, { env }: { readonly env:
     if (first !== undefined) throw new SettingsError(first + others);
   }
   return nodeSettings(givenSettings(flags, env, file));
+}
+
+/** A call on a mount that hangs would end neither by a timer nor by a signal, so nothing is tried there. */
+async function requireStateDir(settings: NodeSettings): Promise<void> {
+  if (process.platform !== "linux") return;
+  const { hungMountOn } = await import("../../host/hung-mounts.ts");
+  const dir = stateDirOf(settings);
+  const mount = await hungMountOn(dir);
+  if (mount === undefined) return;
+  throw new SettingsError(
+    `the state directory ${dir} cannot be used: the file system mounted at ${mount.point} (${mount.type}) does not answer. Unmount it (umount -l) or bring its server back; --state-dir names another directory, without the journal of this one`,
+  );
 }
 
 /** An error in the agent's section fails every command, so that it is found before the agent starts. */
