@@ -9,7 +9,7 @@ const EVENT = {
 } as const;
 
 export function renderBefore(
-  { restart, survives, hazards }: Before,
+  { restart, survives, hazards, findings }: Before,
   node: string,
   { colour, columns, verbose }: TextOptions,
 ): string {
@@ -26,7 +26,9 @@ export function renderBefore(
   const lines = shown.map(({ id, level, detail, end }) =>
     wrap(`  ${words[level]}  ${id}: ${printable(detail)}. Before it: ${printable(end)}.`, columns, "    "),
   );
+  const present =
+    findings > 0 ? [`${count(findings, "finding")} on the node now, with or without it: unghost scan`] : [];
   const notes = of("note").length;
   const more = !verbose && notes > 0 ? [`${count(notes, "note")} with -v.`] : [];
-  return `${[wrap(verdict, columns, "  "), ...lines, ...more].join("\n")}\n`;
+  return `${[wrap(verdict, columns, "  "), ...lines, ...present, ...more].join("\n")}\n`;
 }

@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { hostFiles } from "../boot/install/detect.ts";
 import { findInstalled } from "../boot/install/plan.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
+import type { Finding } from "../evidence/finding.ts";
 import { failureOf, runChild } from "../host/child.ts";
 import { CONTAINERD_ROOTS } from "../host/distributions.ts";
 import { statfsSync } from "../host/guarded-fs.ts";
@@ -26,6 +27,7 @@ export interface RestartPlaces {
 /** Reads what a start of the runtime would read. Starts nothing but `containerd --version`. */
 export async function readRestartFacts(
   snapshot: Snapshot,
+  present: readonly Finding[],
   { hostRoot: root, cniCacheDir, timeoutMs }: RestartPlaces,
 ): Promise<RestartFacts> {
   const { runtime, cni } = snapshot;
@@ -41,6 +43,7 @@ export async function readRestartFacts(
   const conf = valueOr(cni.conf, undefined);
   return {
     snapshot,
+    present,
     metadata: offline.metadata,
     stored: diagnoseOffline(offline),
     nextVersion,

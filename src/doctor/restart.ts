@@ -26,11 +26,15 @@ export interface Before {
   readonly restart: Restart;
   readonly survives: "yes" | "no" | "unknown";
   readonly hazards: readonly Hazard[];
+  /** Findings of a scan, with or without this restart. */
+  readonly findings: number;
 }
 
 export interface RestartFacts {
   readonly snapshot: Snapshot;
   readonly metadata: Source<MetadataFile>;
+  /** What a scan finds now. */
+  readonly present: readonly Finding[];
   /** What the runtime's database shows, as its next start reads it. */
   readonly stored: readonly Finding[];
   /** Of the program that the next start runs; undefined if it is not known. */
@@ -60,7 +64,8 @@ export function beforeRestart(restart: Restart, facts: RestartFacts): Before {
   const has = (level: Hazard["level"]): boolean => found.some((one) => one.level === level);
   const survives = has("stops") ? "no" : has("unknown") ? "unknown" : "yes";
   const rank = { stops: 0, unknown: 1, note: 2 } as const;
-  return { restart, survives, hazards: found.toSorted((one, other) => rank[one.level] - rank[other.level]) };
+  const hazards = found.toSorted((one, other) => rank[one.level] - rank[other.level]);
+  return { restart, survives, hazards, findings: facts.present.length };
 }
 
 function unreadSources({ snapshot: { cri, runtime } }: RestartFacts): readonly Hazard[] {

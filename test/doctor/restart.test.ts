@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { renderBefore } from "../../src/doctor/render-before.ts";
 import { beforeRestart, RESTARTS, type Restart, type RestartFacts } from "../../src/doctor/restart.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { absent, failed, read } from "../../src/host/source.ts";
@@ -11,6 +12,7 @@ function factsOf(changes: Partial<RestartFacts> = {}, version = "1.6.20"): Resta
   return {
     snapshot: snapshotOf({ runtimeVersion: version }),
     metadata: absent("no containerd"),
+    present: [],
     stored: [],
     nextVersion: version,
     unparsable: [],
@@ -164,4 +166,13 @@ test("a reason that stops comes before what is not known", () => {
   const { survives, hazards } = beforeRestart("runtime" satisfies Restart, facts);
 
   expect([survives, hazards.map(({ level }) => level)]).toEqual(["no", ["stops", "unknown"]]);
+});
+
+test("what a scan finds now is counted beside the answer, which is about the restart", () => {
+  const before = beforeRestart("reboot", factsOf({ present: [DUPLICATE as Finding] }));
+
+  expect([before.survives, before.findings]).toEqual(["yes", 1]);
+  expect(renderBefore(before, "n1", { colour: false, columns: 80, verbose: false })).toContain(
+    "1 finding on the node now, with or without it: unghost scan",
+  );
 });

@@ -1,4 +1,5 @@
 import { release } from "node:os";
+import { diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import { cniPodRisks } from "../../doctor/cni-pods.ts";
 import {
@@ -46,7 +47,8 @@ async function runBefore(given: string, flags: NodeFlags, io: Io): Promise<ExitC
   const restart = parseGiven(choice(RESTARTS, "expected one of"), { value: given, from: "--before" });
   const settings = await resolveSettings(flags, io);
   const snapshot = await observeNode(settings, io.env);
-  const before = beforeRestart(restart, await readRestartFacts(snapshot, settings));
+  const { findings } = diagnose(snapshot, settings);
+  const before = beforeRestart(restart, await readRestartFacts(snapshot, findings, settings));
   const { node } = settings;
   const document = { apiVersion: "unghost.dev/v1", kind: "RestartReport", version: VERSION, node, ...before };
   const style = { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose };
