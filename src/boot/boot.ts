@@ -291,7 +291,7 @@ async function healAfterStart({ stateDir, log }: BootOptions, options: RoundOpti
       );
       const followed = leftToKubelet(last).length;
       if (foundIds(last).length === 0 || (healedIn(last) === 0 && followed === 0)) {
-        // A node with ten thousands of processes takes longer to read than the timeout of a scan, and here there is time.
+        // A node with tens of thousands of processes takes longer to read than the timeout of a scan, and here there is time.
         const isWorthMore = unreadSources(last.seen.snapshot).length > 0 && 2 * timeoutMs < remainingMs();
         if (!isWorthMore) return { ...summary(last), healed };
         timeoutMs *= 2;
