@@ -84,7 +84,7 @@ describe("an archive that anybody made is refused with its reason", () => {
     [
       "a deep snapshot",
       archiveOf({ ...Object(savedScanDocument(saved)), snapshot: JSON.parse(`${"[".repeat(999)}${"]".repeat(999)}`) }),
-      "nested deeper",
+      "nested more than",
     ],
   ])("%s", (_what, archive, why) => {
     expect(whyNot(archive)).toContain(why);

@@ -7,7 +7,7 @@ import { CONTAINERD_CONFIG } from "../../lab/runtime-config.ts";
 import { containerdRelease } from "../../lab/runtimes.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { addresses, decisions, guardStatus, installGuard, queued, untilQueueIsEmpty } from "./guarded-node.ts";
+import { addresses, decisions, guardStatus, installGuard, queued, untilReplayed } from "./guarded-node.ts";
 import { unghostIn } from "./healed-node.ts";
 
 const why = NO_REAL_NODE === undefined ? "" : `: skipped, ${NO_REAL_NODE}`;
@@ -65,7 +65,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(`the CNI guard${why}`, { timeout: HA
     await liftOrder(node, "DEL", "web");
     await run(node);
 
-    await untilQueueIsEmpty(node);
+    await untilReplayed(node);
     expect(addresses(node)).toHaveLength(1);
     expect(decisions(node).map(({ code }) => code)).toEqual(["add-never-completed", "replayed"]);
   });

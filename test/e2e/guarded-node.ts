@@ -44,6 +44,13 @@ export function untilQueueIsEmpty(node: LabNode): Promise<true> {
   return until("the guard has released all that was queued", SETTLE_MS, () => queued(node).length === 0 || undefined);
 }
 
+/** The decision is written after the queue's file is removed. */
+export async function untilReplayed(node: LabNode): Promise<void> {
+  await untilQueueIsEmpty(node);
+  const isWritten = () => decisions(node).at(-1)?.code === "replayed" || undefined;
+  await until("the guard has written that it repeated the DEL", SETTLE_MS, isWritten);
+}
+
 /**
  * What the agent does at intervals, more than ten minutes later: the records are older, and so is the boot. No clock of
  * the machine is touched.
