@@ -103,3 +103,20 @@ test.each(["0", "5", "5s", "1m"])("--request-timeout %s is one of kubectl's", as
 
   expect((await rig.fleet("scan", "n1", "--request-timeout", timeout, "-o", "name")).stdout).toBe("node/n1\n");
 });
+
+test.each<readonly string[]>([
+  ["watch", "--dry-run"],
+  ["scan", "--yes"],
+  ["history", "n1", "-l", "pool=a"],
+  ["dashboard", "-o", "json"],
+  ["why", "web-0", "--allow", "D1"],
+])("a flag that the action does not use is refused: %s %s %s", async (...words) => {
+  const rig = await fleetRig(CLUSTER);
+
+  const { code, stderr } = await rig.run(["fleet", `--kubeconfig=${rig.kubeconfig}`, ...words]);
+
+  expect([code, stderr]).toEqual([
+    64,
+    expect.stringMatching(/^unghost: unghost fleet \w+ has no flag --[a-z-]+ \(for /),
+  ]);
+});

@@ -4,7 +4,7 @@ import { type Api, openApi } from "../../kube/api.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { ExitCode, type Io, wantsColour } from "../io.ts";
 import { list, noSuchAction, onOff, parseDurationMs, SettingsError, text } from "../settings/kinds.ts";
-import type { FlagValues } from "../settings/table.ts";
+import { type FlagValues, kebab } from "../settings/table.ts";
 import { VERSION } from "../version.ts";
 import { anyArguments, defineCommand } from "./index.ts";
 
@@ -40,12 +40,11 @@ export const fleetCommand = defineCommand({
   positional: anyArguments("ARG", "Names of nodes (scan and watch: all by default); with why: one pod"),
   aliases: { A: "allNamespaces", l: "selector", n: "namespace", o: "output", v: "verbose", y: "yes" },
   run: async (flags, io, action = "scan", ...args) => {
-    const run = ACTIONS.get(action);
-    if (run === undefined) {
-      throw noSuchAction("fleet", action, FLEET_ACTIONS);
-    }
+    const chosen = ACTIONS.get(action);
+    if (chosen === undefined) throw noSuchAction("fleet", action, FLEET_ACTIONS);
+    refuseOtherFlags(action, chosen, flags);
     try {
-      return await run(flags, args, io);
+      return await chosen.run(flags, args, io);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       io.stderr(`unghost: ${error.message}\n`);
@@ -54,17 +53,38 @@ export const fleetCommand = defineCommand({
   },
 });
 
-type Action = (flags: FleetFlags, args: readonly string[], io: Io) => Promise<ExitCode>;
+interface Action {
+  readonly run: (flags: FleetFlags, args: readonly string[], io: Io) => Promise<ExitCode>;
+  /** Besides those that every action has. */
+  readonly flags: readonly (keyof FleetFlags)[];
+}
+
+const OF_EVERY_ACTION = ["kubeconfig", "context", "as", "asGroup", "requestTimeout", "verbose"] as const;
+const PRINTED = ["output", "noHeaders"] as const;
+/** Nodes have no namespace: as with kubectl, -A changes nothing in a list of them. */
+const NODES = [...PRINTED, "namespace", "allNamespaces", "selector"] as const;
+const ONE_SHOT = ["withoutAgents", "image", "oneShotNamespace"] as const;
 
 const ACTIONS: ReadonlyMap<string, Action> = new Map([
-  ["scan", runScan],
-  ["why", runWhy],
-  ["heal", runHeal],
-  ["history", runHistory],
-  ["watch", runWatch],
-  ["dashboard", runDashboard],
-  ["doctor", runDoctor],
+  ["scan", { run: runScan, flags: [...NODES, ...ONE_SHOT] }],
+  ["why", { run: runWhy, flags: [...PRINTED, "namespace", "allNamespaces"] }],
+  ["heal", { run: runHeal, flags: [...NODES, ...ONE_SHOT, "target", "allow", "dryRun", "yes"] }],
+  ["history", { run: runHistory, flags: PRINTED }],
+  ["watch", { run: runWatch, flags: PRINTED }],
+  ["dashboard", { run: runDashboard, flags: ["port"] }],
+  ["doctor", { run: runDoctor, flags: [...PRINTED, "namespace"] }],
 ]);
+
+/** An ignored flag would be believed: `watch --dry-run` has nothing to try. */
+function refuseOtherFlags(action: string, { flags: own }: Action, flags: FleetFlags): void {
+  const known: ReadonlySet<string> = new Set([...OF_EVERY_ACTION, ...own]);
+  const given = Object.entries(flags).filter(([, value]) => value !== undefined && value !== false);
+  for (const [key, value] of given) {
+    if (known.has(key) || (Array.isArray(value) && value.length === 0)) continue;
+    const having = [...ACTIONS].flatMap(([name, one]) => (one.flags.some((flag) => flag === key) ? [name] : []));
+    throw new SettingsError(`unghost fleet ${action} has no flag --${kebab(key)} (for ${having.join(", ")})`);
+  }
+}
 
 export const FLEET_ACTIONS: readonly string[] = [...ACTIONS.keys()];
 
@@ -167,14 +187,12 @@ async function runHistory(flags: FleetFlags, names: readonly string[], io: Io): 
 
 async function runWatch(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
   const { watchFleet } = await import("./fleet-watch.ts");
-  const { output = "table", noHeaders = false, selector } = flags;
-  if (selector !== undefined) throw new SettingsError("unghost fleet watch knows no labels of nodes: name the nodes");
+  const { output = "table", noHeaders = false } = flags;
   return await inCluster(flags, io, (cluster) => watchFleet(cluster, { names, output, noHeaders }, io));
 }
 
 async function runDashboard(flags: FleetFlags, names: readonly string[], io: Io): Promise<ExitCode> {
-  if (names.length > 0 || flags.selector !== undefined)
-    throw new SettingsError("unghost fleet dashboard shows all nodes: it takes neither names nor labels");
+  if (names.length > 0) throw new SettingsError("unghost fleet dashboard shows all nodes: leave the names out");
   const { serveDashboard } = await import("./fleet-dashboard.ts");
   return await inCluster(flags, io, (cluster) => serveDashboard({ ...cluster, choice: flags, port: flags.port }, io));
 }
