@@ -196,7 +196,7 @@ async function readerOf(cluster: Cluster) {
       [/\bIMAGE\b/, () => image],
       [/\bPOD\b/, agent],
       [/\bNODE\b(?!:)/, () => node.name],
-      [/\bedge-07\b/, () => node.name],
+      [/\bedge-0[37]\b/, () => node.name],
       [/\bCLASS\b/, () => GHOST_CLASS],
       [/"MESSAGE"/, () => `'failed to reserve sandbox name "web-0_shop_1_0": name is reserved for "1"'`],
       [/\bAGENT\b/, () => "127.0.0.1:20258"],
