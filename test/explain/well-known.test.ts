@@ -29,6 +29,10 @@ const WELL_KNOWN: readonly (readonly [string, string])[] = [
     "  Warning  FailedScheduling  3m  default-scheduler  0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.",
   ],
   ["scheduling", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."],
+  [
+    "plugin-ended",
+    'failed to destroy network for sandbox "7c1f": plugin type="bridge" failed (delete): netplugin failed with no error message: signal: terminated',
+  ],
   ["pod-state-row", "cart-7d9f8c6b5c-x2x4z   0/1     Pending   0          12m"],
   [
     "sandbox-row",
@@ -161,6 +165,7 @@ const OURS: readonly (readonly [string, string])[] = [
 
 /** What these texts show may have a ghost as its cause: the answer does not deny it. */
 const SYMPTOMS: ReadonlySet<string> = new Set([
+  "plugin-ended",
   "pod-state-row",
   "sandbox-row",
   "not-running-yet",

@@ -27,6 +27,14 @@ const describePod = "kubectl describe pod";
 /** The more specific first. */
 const NODE_TOPICS: readonly KnownTopic[] = [
   {
+    id: "plugin-ended",
+    // libcni itself ends a plugin with SIGKILL.
+    pattern: /netplugin failed with no error message: signal: terminated/,
+    what: "A program ended the network plugin before it had answered (SIGTERM).",
+    goTo: "unghost history shows whether a heal ended it because it hung; otherwise the runtime's service was being stopped, or somebody ended it. Kubelet tries again.",
+    isSymptom: true,
+  },
+  {
     id: "image-pull",
     pattern:
       /errimagepull|imagepullbackoff|back-off pulling image|fail(?:ed)? (?:to pull|pulling) (?:and unpack )?image|pullimage from image service failed|failed to get sandbox image|errimageneverpull|invalidimagename|failed to resolve (?:reference|image)|pull access denied|manifest (?:for \S{1,200} )?(?:unknown|not found)|toomanyrequests: |(?:initializing source|pinging container registry) \S|error pulling image|unable to pull sandbox image|pulling from host \S{1,200} failed|inspectfailed|couldnt parse image name|pull image \S{1,200} failed/,
