@@ -59,6 +59,7 @@ export async function refuseHungMounts(
   signal: AbortSignal,
 ): Promise<readonly HungMount[]> {
   const candidates = await thatMayHang(signal);
+  notedAtMs = performance.now();
   unreliable = candidates;
   if (candidates.length === 0) {
     refuseBelow([]);
@@ -111,11 +112,11 @@ let notedAtMs = Number.NEGATIVE_INFINITY;
 export function keepAwayFromMounts(): void {
   if (performance.now() - notedAtMs < NOTED_FOR_MS) return;
   const remote = mountsNow().filter(isRemote);
+  notedAtMs = performance.now();
   refuseAlso(remote.flatMap(({ point }) => (WHOLE.has(point) ? [] : [point])));
 }
 
 function mountsNow(): readonly Mount[] {
-  notedAtMs = performance.now();
   return mountsIn(procText("/proc/self/mountinfo", MAX_BYTES));
 }
 
